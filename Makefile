@@ -1,0 +1,30 @@
+# Each target makes its own .venv; nothing else needs to be there but Python 3.11+, make and a C library.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint bench clean
+
+demo: $(READY)  ## run every policy on a small polynomial environment and show the regrets
+	$(BIN)/python -m postserve.experiments.demo
+
+test: lint  ## the whole suite
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed, as ratios to references measured in the same run
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python is %d.%d, wanted 3.11 or newer" % sys.version_info[:2])'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	touch $(READY)
+
+clean:
+	rm -rf .venv out

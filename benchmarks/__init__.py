@@ -1,0 +1,1 @@
+"""Speed, always as a ratio to a reference measured in the same minute: `make bench`."""

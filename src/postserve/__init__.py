@@ -1,0 +1,79 @@
+"""Contextual bandits with post-serving contexts: poLinUCB, its baselines and its context maps.
+
+Names are imported when they are first asked for, so that `import postserve` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from postserve.context_maps import KnownMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
+    from postserve.environments import SyntheticEnvironment
+    from postserve.errors import InvalidInput, PostserveError, StateMismatch
+    from postserve.policies import (
+        EpsilonGreedy,
+        LinUCB,
+        LinUCBOracle,
+        LinUCBPhiHat,
+        PoLinUCB,
+        RandomPolicy,
+        RobustPoLinUCB,
+    )
+    from postserve.state import load
+    from postserve.types import Decision, Decisions, Prior, Rounds
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Decision",
+    "Decisions",
+    "EpsilonGreedy",
+    "InvalidInput",
+    "KnownMap",
+    "LinUCB",
+    "LinUCBOracle",
+    "LinUCBPhiHat",
+    "NetworkMap",
+    "PerArmMap",
+    "PoLinUCB",
+    "PostserveError",
+    "Prior",
+    "RandomPolicy",
+    "RidgeMap",
+    "RobustPoLinUCB",
+    "Rounds",
+    "SklearnMap",
+    "StateMismatch",
+    "SyntheticEnvironment",
+    "load",
+]
+
+_ROOMS = {
+    "context_maps": ("KnownMap", "NetworkMap", "PerArmMap", "RidgeMap", "SklearnMap"),
+    "environments": ("SyntheticEnvironment",),
+    "errors": ("InvalidInput", "PostserveError", "StateMismatch"),
+    "policies": (
+        "EpsilonGreedy",
+        "LinUCB",
+        "LinUCBOracle",
+        "LinUCBPhiHat",
+        "PoLinUCB",
+        "RandomPolicy",
+        "RobustPoLinUCB",
+    ),
+    "state": ("load",),
+    "types": ("Decision", "Decisions", "Prior", "Rounds"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'postserve' has no attribute {name!r}")
+    value = getattr(import_module(f"postserve.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,163 @@
+"""Every radius: of an arm's ellipsoid (zeta), of Algorithm 2's, and of the map's ball (e).
+
+`log_det_ratio` is log(det A / det Lambda) = sum log(1 + u^T A^{-1} u), which the linear core keeps
+along. `ridge` may be one number a block: the largest then multiplies the weights' bound and the
+smallest divides the contexts', with which the lemmas hold.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.types import FloatArray
+
+
+def arm_radius_closed_form(
+    *,
+    ridge: npt.ArrayLike,
+    pulls: npt.ArrayLike,
+    dim_u: int,
+    noise_scale: float,
+    u_bound: float,
+    delta: float,
+    w_bound: float = 2.0,
+) -> FloatArray:
+    """zeta_{t,a} as printed below Equation (7) of the paper, Confidence Ellipsoid lemma, second form.
+
+    zeta = w_bound sqrt(ridge) + R sqrt(dim_u log((1 + n_a L_u²/ridge)/delta)), with w_bound = 2.
+
+    >>> arm_radius_closed_form(ridge=1.0, pulls=0, dim_u=2, noise_scale=1.0, u_bound=1.0, delta=np.exp(-2))
+    array(4.)
+    """
+    spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta))
+    return np.asarray(w_bound * np.sqrt(np.max(ridge)) + noise_scale * spread)
+
+
+def arm_radius_determinant(
+    *,
+    ridge: npt.ArrayLike,
+    log_det_ratio: npt.ArrayLike,
+    noise_scale: float,
+    delta: float,
+    w_bound: float = 2.0,
+) -> FloatArray:
+    """zeta_{t,a} of the Confidence Ellipsoid lemma, first form: tighter where dim_u > 1.
+
+    zeta = w_bound sqrt(ridge) + R sqrt(2 log(det(A)^{1/2} det(ridge I)^{-1/2}/delta)).
+
+    >>> arm_radius_determinant(ridge=1.0, log_det_ratio=0.0, noise_scale=1.0, delta=np.exp(-2))
+    array(4.)
+    """
+    spread = np.sqrt(_twice_log(log_det_ratio, delta))
+    return np.asarray(w_bound * np.sqrt(np.max(ridge)) + noise_scale * spread)
+
+
+def phi_hat_radius_determinant(
+    *,
+    ridge: npt.ArrayLike,
+    log_det_ratio: npt.ArrayLike,
+    map_errors: float,
+    noise_scale: float,
+    z_noise_scale: float,
+    u_bound: float,
+    delta: float,
+    w_bound: float = 2.0,
+) -> FloatArray:
+    """Algorithm 2's own radius (appendix A): arms that regress on predictions pay for their errors.
+
+    zeta = sqrt(2 (L_eps² + R²) log(det^{1/2}…/(delta/2)))
+           + L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge).
+
+    >>> phi_hat_radius_determinant(ridge=4.0, log_det_ratio=0.0, map_errors=3.0, noise_scale=0.6,
+    ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
+    array(9.)
+    """
+    noise = np.hypot(noise_scale, z_noise_scale) * np.sqrt(_twice_log(log_det_ratio, delta / 2.0))
+    return np.asarray(noise + _prediction_bias(ridge, map_errors, u_bound, w_bound))
+
+
+def phi_hat_radius_closed_form(
+    *,
+    ridge: npt.ArrayLike,
+    pulls: npt.ArrayLike,
+    dim_u: int,
+    map_errors: float,
+    noise_scale: float,
+    z_noise_scale: float,
+    u_bound: float,
+    delta: float,
+    w_bound: float = 2.0,
+) -> FloatArray:
+    """The closed form of the same, with the factor dim_u that the printed one drops.
+
+    zeta = sqrt((L_eps² + R²) dim_u log((1 + n_a L_u²/ridge)/(delta/2)))
+           + L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge).
+
+    >>> phi_hat_radius_closed_form(ridge=4.0, pulls=0, dim_u=2, map_errors=3.0, noise_scale=0.6,
+    ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
+    array(9.)
+    """
+    spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta / 2.0))
+    noise = np.hypot(noise_scale, z_noise_scale) * spread
+    return np.asarray(noise + _prediction_bias(ridge, map_errors, u_bound, w_bound))
+
+
+def map_radius_assumption(
+    *, width: npt.ArrayLike, pairs: float, noise_scale: npt.ArrayLike, delta: float, map_rate: float = 0.5
+) -> FloatArray:
+    """e_t^delta of Assumption 1: C0 (||x||²_{X^{-1}})^map_rate log(t/delta), C0 in units of z's noise.
+
+    >>> map_radius_assumption(width=0.25, pairs=1, noise_scale=2.0, delta=np.exp(-1), map_rate=0.5)
+    array(0.5)
+    """
+    c0 = np.linalg.norm(np.atleast_1d(noise_scale))
+    rate = np.asarray(width, dtype=np.float64) ** (2.0 * map_rate)
+    return np.asarray(c0 * rate * np.log(max(pairs, 1.0) / delta))
+
+
+def map_radius_determinant(
+    *,
+    width: npt.ArrayLike,
+    log_det_ratio: float,
+    ridge: npt.ArrayLike,
+    noise_scale: npt.ArrayLike,
+    row_bound: npt.ArrayLike,
+    delta: float,
+    dim_z: int,
+) -> FloatArray:
+    """e of a ridge map by the self-normalised bound, a union over the dim_z outputs.
+
+    e = ||f||_{F^{-1}} sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(2 log(det^{1/2}… dim_z/delta)))²).
+
+    >>> map_radius_determinant(width=0.5, log_det_ratio=0.0, ridge=1.0, noise_scale=1.0, row_bound=2.0,
+    ...                        delta=np.exp(-2), dim_z=1)
+    array(2.)
+    """
+    noise = np.broadcast_to(np.asarray(noise_scale, dtype=np.float64), (dim_z,))
+    bound = np.broadcast_to(np.asarray(row_bound, dtype=np.float64), (dim_z,))
+    each = np.sqrt(np.max(ridge)) * bound + noise * np.sqrt(_twice_log(log_det_ratio, delta / dim_z))
+    return np.asarray(np.asarray(width) * np.linalg.norm(each))
+
+
+def map_radius_posterior(*, width: npt.ArrayLike, noise_scale: npt.ArrayLike) -> FloatArray:
+    """e as the posterior standard deviation: sqrt(sum_j sigma_j²) ||f||_{F^{-1}}.
+
+    >>> map_radius_posterior(width=0.5, noise_scale=[3.0, 4.0])
+    array(2.5)
+    """
+    return np.asarray(np.asarray(width) * np.linalg.norm(np.atleast_1d(noise_scale)))
+
+
+def _twice_log(log_det_ratio: npt.ArrayLike, delta: float) -> FloatArray:
+    """2 log(det(A)^{1/2} det(Lambda)^{-1/2}/delta)."""
+    return np.asarray(np.asarray(log_det_ratio, dtype=np.float64) - 2.0 * np.log(delta))
+
+
+def _log_growth(pulls: npt.ArrayLike, u_bound: float, ridge: npt.ArrayLike, delta: float) -> FloatArray:
+    """log((1 + n_a L_u²/ridge)/delta)."""
+    rounds = np.asarray(pulls, dtype=np.float64)
+    return np.asarray(np.log1p(rounds * u_bound**2 / np.min(ridge)) - np.log(delta))
+
+
+def _prediction_bias(ridge: npt.ArrayLike, map_errors: float, u_bound: float, w_bound: float) -> float:
+    """L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge)."""
+    return float(u_bound * map_errors / np.sqrt(np.min(ridge)) + w_bound * np.sqrt(np.max(ridge)))

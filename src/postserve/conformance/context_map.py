@@ -1,0 +1,179 @@
+"""What every context map must do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from postserve.conformance.tools import (
+    POWERS_OF_TWO,
+    close,
+    reload,
+    require,
+    require_invalid,
+    same,
+    snapshot,
+    some_rounds,
+)
+from postserve.protocols import Forgets
+from postserve.state import Persistent
+from postserve.types import FloatArray
+
+Make = Callable[[], Any]
+N = 40
+ARMS = (0, 3)
+
+
+def answers_have_the_right_shapes(make: Make) -> None:
+    """predict, radius and sample give a row an arm, finite, radii not negative, cold and taught."""
+    for phi_hat in (make(), _taught(make())):
+        x = _pairs(phi_hat)[0][0]
+        rng = np.random.default_rng(0)
+        for name, rows in (("predict", phi_hat.predict(x, ARMS)), ("sample", phi_hat.sample(x, ARMS, rng))):
+            require(rows.shape == (len(ARMS), phi_hat.dim_z), f"{name} gave the shape {rows.shape}")
+            require(bool(np.isfinite(rows).all()), f"{name} gave {rows}")
+        radius = phi_hat.radius(x, ARMS)
+        require(radius.shape == (len(ARMS),), f"radius gave the shape {radius.shape}")
+        require(bool(np.isfinite(radius).all() and (radius >= 0.0).all()), f"radius gave {radius}")
+
+
+def asking_changes_nothing(make: Make) -> None:
+    """predict, radius and sample change nothing but rng, and answer the same again."""
+    phi_hat = _taught(make())
+    x = _pairs(phi_hat)[0][0]
+    before = snapshot(phi_hat)
+    answers = [_ask(phi_hat, x) for _ in range(2)]
+    require(all(map(np.array_equal, *answers)), "the same question got another answer")
+    answers[0][0][:] = np.nan
+    require(bool(np.isfinite(phi_hat.predict(x, ARMS)).all()), "an answer is the map's own array")
+    require(same(before, snapshot(phi_hat)), "asking changed the map")
+
+
+def inputs_are_not_kept(make: Make) -> None:
+    """Arrays handed over are neither changed nor kept."""
+    one, other = make(), make()
+    for x, z in zip(*_pairs(one), strict=True):
+        mine, follow_up = x.copy(), z.copy()
+        one.update(mine, 0, follow_up)
+        require(np.array_equal(mine, x) and np.array_equal(follow_up, z), "update changed its inputs")
+        mine[:] = follow_up[:] = np.nan
+        other.update(x, 0, z)
+    require(same(snapshot(one), snapshot(other)), "an array handed over was kept, and changed later")
+
+
+def state_round_trips(make: Make) -> None:
+    """A map saved and loaded goes on learning identically; saving changes nothing."""
+    phi_hat = _taught(make())
+    if not isinstance(phi_hat, Persistent):
+        return
+    before = snapshot(phi_hat)
+    twin = reload(phi_hat)
+    require(same(before, snapshot(phi_hat)), "saving changed the map")
+    for one in (phi_hat, twin):
+        _taught(one, seed=1)
+    x = _pairs(phi_hat)[0][0]
+    require(all(map(np.array_equal, _ask(phi_hat, x), _ask(twin, x))), "the loaded map answers otherwise")
+    require(same(snapshot(phi_hat), snapshot(twin)), "the loaded map learnt otherwise")
+
+
+def bad_input_is_refused(make: Make) -> None:
+    """NaN, infinity, wrong shapes and types raise InvalidInput and change nothing."""
+    phi_hat = _taught(make())
+    (x, *_), (z, *_) = _pairs(phi_hat)
+    before = snapshot(phi_hat)
+    for bad in (np.full(len(x), np.nan), np.full(len(x), np.inf), np.append(x, 1.0), x[None], "x", None):
+        require_invalid(f"predict at x = {bad}", phi_hat.predict, bad, ARMS)
+        require_invalid(f"radius at x = {bad}", phi_hat.radius, bad, ARMS)
+        require_invalid(f"update with x = {bad}", phi_hat.update, bad, 0, z)
+    for bad in (np.full(len(z), np.nan), np.full(len(z), np.inf), np.append(z, 1.0), z[None], "z", None):
+        require_invalid(f"update with z = {bad}", phi_hat.update, x, 0, bad)
+    for bad in (-1, 0.5, "0", None):
+        require_invalid(f"update with arm = {bad}", phi_hat.update, x, bad, z)
+    require(same(before, snapshot(phi_hat)), "refused input changed the map")
+
+
+def order_does_not_matter_where_promised(make: Make) -> None:
+    """An order-free map learns the same in any order, and merged halves are the whole."""
+    whole, shuffled, left, right = make(), make(), make(), make()
+    if not getattr(whole, "order_free", False):
+        return
+    X, Z = _pairs(whole)
+    for i in range(N):
+        whole.update(X[i], 0, Z[i])
+        (left if i % 2 else right).update(X[i], 0, Z[i])
+    for i in np.random.default_rng(1).permutation(N).tolist():
+        shuffled.update(X[i], 0, Z[i])
+    left.merge(right)
+    for one in (whole, shuffled, left):
+        if hasattr(one, "refit_prior"):
+            one.refit_prior()
+    expected = whole.predict(X[0], ARMS)
+    require(close(expected, shuffled.predict(X[0], ARMS), 1e-6), "another order changed the predictions")
+    require(close(expected, left.predict(X[0], ARMS), 1e-6), "merging changed the predictions")
+
+
+def units_do_not_matter_where_promised(make: Make) -> None:
+    """A scale-free map scales its predictions and radii exactly with z, and ignores the scale of x."""
+    if not getattr(make(), "scale_free", False):
+        return
+    X, Z = _pairs(make())
+    expected = _scaled_answers(make(), X, Z)
+    for factor in POWERS_OF_TWO:
+        for by_x, by_z in ((factor, 1.0), (1.0, factor)):
+            got = _scaled_answers(make(), X * by_x, Z * by_z)
+            require(np.array_equal(got, expected * by_z), f"x times {by_x}, z times {by_z} changed a bit")
+
+
+def forgetting_keeps_it_working(make: Make) -> None:
+    """Forgetting leaves a map that answers and learns; factors outside (0, 1] are refused."""
+    phi_hat = _taught(make())
+    if not isinstance(phi_hat, Forgets) or getattr(phi_hat, "incremental", False):
+        return
+    phi_hat.forget(0.5)
+    answers_have_the_right_shapes(lambda: phi_hat)
+
+
+CONTEXT_MAP_CHECKS: tuple[Callable[[Make], None], ...] = (
+    answers_have_the_right_shapes,
+    asking_changes_nothing,
+    inputs_are_not_kept,
+    state_round_trips,
+    bad_input_is_refused,
+    order_does_not_matter_where_promised,
+    units_do_not_matter_where_promised,
+    forgetting_keeps_it_working,
+)
+
+
+def check_context_map(make: Make) -> None:
+    """Run every check on maps made by `make`, which gives a fresh one each time.
+
+    >>> from postserve import RidgeMap
+    >>> check_context_map(lambda: RidgeMap(dim_x=3, dim_z=2))
+    """
+    for check in CONTEXT_MAP_CHECKS:
+        check(make)
+
+
+def _pairs(phi_hat: Any, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    rounds = some_rounds(N, phi_hat.dim_x, phi_hat.dim_z, 1, seed)
+    return rounds.x, rounds.z
+
+
+def _taught(phi_hat: Any, seed: int = 0) -> Any:
+    for x, z in zip(*_pairs(phi_hat, seed), strict=True):
+        phi_hat.update(x, 0, z)
+    return phi_hat
+
+
+def _ask(phi_hat: Any, x: FloatArray) -> list[FloatArray]:
+    rng = np.random.default_rng(0)
+    return [phi_hat.predict(x, ARMS), phi_hat.radius(x, ARMS), phi_hat.sample(x, ARMS, rng)]
+
+
+def _scaled_answers(phi_hat: Any, X: FloatArray, Z: FloatArray) -> FloatArray:
+    answers = []
+    for x, z in zip(X, Z, strict=True):
+        answers.append(np.concatenate([phi_hat.predict(x, ARMS).ravel(), phi_hat.radius(x, ARMS)]))
+        phi_hat.update(x, 0, z)
+    return np.array(answers)

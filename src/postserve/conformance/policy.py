@@ -1,0 +1,337 @@
+"""What every policy must do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from postserve.conformance.tools import (
+    POWERS_OF_TWO,
+    chances,
+    choose,
+    close,
+    play,
+    reload,
+    require,
+    require_invalid,
+    rounds_for,
+    same,
+    snapshot,
+)
+from postserve.state import Persistent
+from postserve.types import Rounds
+
+Make = Callable[[], Any]
+N = 40
+
+
+def select_is_pure(make: Make) -> None:
+    """Selecting changes nothing but rng."""
+    policy, rounds = _trained(make)
+    before = snapshot(policy)
+    first = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
+    again = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
+    require(first == again, "a second select with the same rng decided otherwise")
+    require(same(before, snapshot(policy)), "select changed the policy")
+
+
+def inputs_are_not_kept(make: Make) -> None:
+    """Arrays handed over are neither changed nor kept."""
+    one, other = make(), make()
+    rounds = rounds_for(one, N)
+    for i, (x, z) in enumerate(zip(rounds.x, rounds.z, strict=True)):
+        arm = one.arms[i % len(one.arms)]
+        mine, follow_up = x.copy(), z.copy()
+        one.update(mine, arm, follow_up, float(rounds.rewards[i, 0]))
+        require(np.array_equal(mine, x) and np.array_equal(follow_up, z), "update changed its inputs")
+        mine[:] = follow_up[:] = np.nan
+        other.update(x, arm, z, float(rounds.rewards[i, 0]))
+    require(same(snapshot(one), snapshot(other)), "an array handed over was kept, and changed later")
+
+
+def same_seed_same_arms(make: Make) -> None:
+    """A run is a function of its rounds and its seed."""
+    one, other = make(), make()
+    rounds = rounds_for(one, N)
+    first = play(one, rounds, np.random.default_rng(1))
+    require(first == play(other, rounds, np.random.default_rng(1)), "the same seed gave other arms")
+
+
+def state_round_trips(make: Make) -> None:
+    """A policy saved and loaded in mid-run goes on with identical decisions; saving changes nothing."""
+    policy, _ = _trained(make)
+    if not hasattr(policy, "save"):
+        return
+    before = snapshot(policy)
+    twin = reload(policy)
+    require(same(before, snapshot(policy)), "saving changed the policy")
+    require(same(before, snapshot(twin)), "the loaded policy differs from the saved one")
+    require(twin.arms == policy.arms, "the loaded policy has other arms")
+    rounds = rounds_for(policy, N, seed=2)
+    first = play(policy, rounds, np.random.default_rng(1))
+    require(first == play(twin, rounds, np.random.default_rng(1)), "the loaded policy decided otherwise")
+    require(same(snapshot(policy), snapshot(twin)), "the loaded policy learnt otherwise")
+
+
+def update_is_observe_then_credit(make: Make) -> None:
+    """z first and the reward later teach the same as both at once."""
+    whole, staged = make(), make()
+    rounds = rounds_for(whole, N)
+    for i, (x, z) in enumerate(zip(rounds.x, rounds.z, strict=True)):
+        arm, reward = whole.arms[i % len(whole.arms)], float(rounds.rewards[i, i % len(whole.arms)])
+        whole.update(x, arm, z, reward)
+        z_hat = staged.observe(x, arm, z)
+        staged.credit(x, arm, z, reward, z_hat=z_hat)
+    require(same(snapshot(whole), snapshot(staged)), "observe and credit taught otherwise than update")
+
+
+def many_decisions_may_be_open(make: Make) -> None:
+    """Feedback may come late and out of order, for decisions made long before."""
+    policy = make()
+    rounds = rounds_for(policy, N)
+    rng = np.random.default_rng(1)
+    arms = [choose(policy, x, z, rng).arm for x, z in zip(rounds.x, rounds.z, strict=True)]
+    z_hats = {int(i): policy.observe(rounds.x[i], arms[i], rounds.z[i]) for i in rng.permutation(N)}
+    for i in rng.permutation(N).tolist():
+        reward = float(rounds.rewards[i, policy.arms.index(arms[i])])
+        policy.credit(rounds.x[i], arms[i], rounds.z[i], reward, z_hat=z_hats[i])
+    require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "late feedback broke the policy")
+
+
+def order_does_not_matter_where_promised(make: Make) -> None:
+    """An order-free policy learns the same from its rounds in any order (1e-9; with evidence 1e-6)."""
+    one, other = make(), make()
+    if not getattr(one, "order_free", False):
+        return
+    rounds = rounds_for(one, 3 * N)
+    arms = np.arange(3 * N) % len(one.arms)
+    _teach(one, rounds, arms, range(3 * N))
+    _teach(other, rounds, arms, np.random.default_rng(1).permutation(3 * N).tolist())
+    _require_equal_learners(one, other, "another order of updates")
+
+
+def merging_adds_up_where_promised(make: Make) -> None:
+    """Two order-free learners merged are one that saw the rounds of both; others refuse."""
+    whole, left, right = make(), make(), make()
+    if not getattr(whole, "order_free", False):
+        if hasattr(whole, "merge"):
+            before = snapshot(left)
+            require_invalid("merging a policy that cannot be", left.merge, right)
+            require(same(before, snapshot(left)), "a refused merge changed the policy")
+        return
+    rounds = rounds_for(whole, 3 * N)
+    arms = np.arange(3 * N) % len(whole.arms)
+    _teach(whole, rounds, arms, range(3 * N))
+    _teach(left, rounds, arms, range(N))
+    _teach(right, rounds, arms, range(N, 3 * N))
+    theirs = snapshot(right)
+    left.merge(right)
+    require(same(theirs, snapshot(right)), "merging changed the policy that was merged in")
+    _require_equal_learners(whole, left, "merging")
+
+
+def propensities_are_right(make: Make) -> None:
+    """They sum to one, are zero where not eligible, and are what select does."""
+    trained, rounds = _trained(make)
+    for policy in (make(), trained):
+        for eligible in (None, list(policy.arms[:2])):
+            x, z = rounds.x[0], rounds.z[0]
+            p = chances(policy, x, z, arms=eligible)
+            require(p.shape == (len(policy.arms),), f"propensities have shape {p.shape}")
+            require(bool((p >= 0.0).all()) and abs(p.sum() - 1.0) < 1e-9, f"propensities are {p}")
+            rng = np.random.default_rng(1)
+            drawn = [choose(policy, x, z, rng, arms=eligible) for _ in range(1000)]
+            slots = np.array([policy.arms.index(decision.arm) for decision in drawn])
+            said = np.array([decision.propensity for decision in drawn])
+            require(close(said, p[slots], 1e-9), "a decision's propensity is not that of its arm")
+            frequency = np.bincount(slots, minlength=len(p)) / len(drawn)
+            tolerance = 5.0 * np.sqrt(p * (1.0 - p) / len(drawn)) + 1e-9
+            require(bool((abs(frequency - p) <= tolerance).all()), f"drew {frequency} where {p} was said")
+            outside = [policy.arms.index(arm) for arm in policy.arms if eligible and arm not in eligible]
+            require(not p[outside].any(), "an arm that is not eligible has a propensity")
+
+
+def bad_input_is_refused(make: Make) -> None:
+    """NaN, infinity, wrong shapes and types, unknown arms raise InvalidInput and change nothing."""
+    policy, rounds = _trained(make)
+    before = snapshot(policy)
+    x, z, arm, rng = rounds.x[0], rounds.z[0], policy.arms[0], np.random.default_rng(0)
+    bad_vectors: dict[str, Any] = {
+        "NaN": np.where(np.arange(len(x)) == 0, np.nan, x),
+        "infinity": np.where(np.arange(len(x)) == 0, np.inf, x),
+        "a number too large": np.full(len(x), 1e200),
+        "a matrix": x[None],
+        "a string": "x",
+        "strings": ["a"] * len(x),
+        "complex numbers": x + 1j,
+    }
+    if policy.dim_x is not None:
+        bad_vectors["a vector too long"] = np.append(x, 1.0)
+    for what, bad in bad_vectors.items():
+        require_invalid(f"select with x = {what}", choose, policy, bad, z, rng)
+        require_invalid(f"update with x = {what}", policy.update, bad, arm, z, 1.0)
+        require_invalid(f"observe with x = {what}", policy.observe, bad, arm, z)
+        require_invalid(f"credit with x = {what}", policy.credit, bad, arm, z, 1.0, z_hat=z)
+    if policy.dim_z is not None:
+        for bad in (np.full(len(z), np.nan), np.full(len(z), np.inf), np.append(z, 1.0), "z", z[None]):
+            require_invalid(f"update with z = {bad}", policy.update, x, arm, bad, 1.0)
+            require_invalid(f"observe with z = {bad}", policy.observe, x, arm, bad)
+            require_invalid(f"credit with z = {bad}", policy.credit, x, arm, bad, 1.0, z_hat=z)
+            require_invalid(f"z_hat = {bad}", policy.credit, x, arm, z, 1.0, z_hat=bad)
+    for bad in (np.nan, np.inf, None, "1", 1e200, [1.0]):
+        require_invalid(f"update with reward = {bad}", policy.update, x, arm, z, bad)
+        require_invalid(f"credit with reward = {bad}", policy.credit, x, arm, z, bad, z_hat=z)
+    for bad in (max(policy.arms) + 1, -1, 0.0, "0", None, True):
+        require_invalid(f"update with arm = {bad}", policy.update, x, bad, z, 1.0)
+        require_invalid(f"observe with arm = {bad}", policy.observe, x, bad, z)
+    for bad in ([], [max(policy.arms) + 1], [arm, arm], [0.5], "0", arm):
+        require_invalid(f"arms = {bad}", choose, policy, x, z, rng, arms=bad)
+    for bad in (None, 0, np.random.RandomState(0)):
+        require_invalid(f"rng = {bad}", choose, policy, x, z, bad)
+    require(same(before, snapshot(policy)), "refused input changed the policy")
+
+
+def arms_come_and_go(make: Make) -> None:
+    """New arms are served and learn, removed ones are refused, and no id comes twice."""
+    policy, rounds = _trained(make)
+    if not hasattr(policy, "add_arm"):
+        return
+    x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
+    old = policy.arms
+    new = policy.add_arm()
+    require(new not in old and policy.arms == (*old, new), f"the new arm is {new} beside {old}")
+    require(choose(policy, x, z, rng, arms=[new]) == (new, 1.0), "the new arm cannot be served")
+    policy.update(x, new, z, 1.0)
+    for gone in (old[0], new):
+        policy.remove_arm(gone)
+        require_invalid("removing a removed arm", policy.remove_arm, gone)
+        require_invalid("teaching a removed arm", policy.update, x, gone, z, 1.0)
+        require_invalid("serving a removed arm", choose, policy, x, z, rng, arms=[gone])
+    require(policy.arms == old[1:], f"{policy.arms} are left of {old}")
+    require(policy.add_arm() == new + 1, "an id was given twice")
+    play(policy, Rounds(rounds.x, rounds.z, rounds.rewards, rounds.means), rng)
+    if isinstance(policy, Persistent):
+        require(same(snapshot(policy), snapshot(reload(policy))), "arms that came and went do not reload")
+
+
+def batches_are_rounds_in_turn(make: Make) -> None:
+    """select_batch and update_batch do what select and update do row by row; bad rows change nothing."""
+    one, other = make(), make()
+    if not hasattr(one, "update_batch"):
+        return
+    rounds = rounds_for(one, N)
+    arms = np.array([one.arms[i % len(one.arms)] for i in range(N)])
+    rewards = rounds.rewards[np.arange(N), np.arange(N) % len(one.arms)]
+    one.update_batch(rounds.x, arms, rounds.z, rewards)
+    for i in range(N):
+        other.update(rounds.x[i], int(arms[i]), rounds.z[i], float(rewards[i]))
+    require(same(snapshot(one), snapshot(other)), "update_batch taught otherwise than update")
+    early = {"Z": rounds.z} if getattr(one, "sees_z", False) else {}
+    batch = one.select_batch(rounds.x, np.random.default_rng(1), **early)
+    rng = np.random.default_rng(1)
+    single = [choose(other, x, z, rng) for x, z in zip(rounds.x, rounds.z, strict=True)]
+    require(batch.arms.tolist() == [d.arm for d in single], "select_batch chose otherwise than select")
+    require(batch.propensities.tolist() == [d.propensity for d in single], "its propensities differ")
+    before = snapshot(one)
+    broken = rounds.x.copy()
+    broken[-1, 0] = np.nan
+    require_invalid("a batch with a NaN row", one.update_batch, broken, arms, rounds.z, rewards)
+    require_invalid("a batch short of arms", one.update_batch, rounds.x, arms[1:], rounds.z, rewards)
+    require_invalid("unknown arms", one.update_batch, rounds.x, arms + 99, rounds.z, rewards)
+    require_invalid("select_batch with a NaN row", one.select_batch, broken, rng, **early)
+    require(same(before, snapshot(one)), "a refused batch changed the policy")
+
+
+def units_do_not_matter_where_promised(make: Make) -> None:
+    """A scale-free policy chooses the same when rewards, x or z are scaled by a power of two."""
+    if not getattr(make(), "scale_free", False):
+        return
+    rounds = rounds_for(make(), 3 * N)
+    expected = play(make(), rounds, np.random.default_rng(1))
+    for name in ("rewards", "x", "z"):
+        for factor in POWERS_OF_TWO:
+            scaled = rounds._replace(**{name: getattr(rounds, name) * factor})
+            chosen = play(make(), scaled, np.random.default_rng(1))
+            require(chosen == expected, f"{name} times {factor} changed a choice")
+
+
+def forgetting_is_a_verb_of_its_own(make: Make) -> None:
+    """A factor of 1 changes nothing, others keep it working, factors outside (0, 1] are refused."""
+    policy, rounds = _trained(make)
+    if not hasattr(policy, "forget"):
+        return
+    before = snapshot(policy)
+    policy.forget(arms=1.0, map=1.0)
+    for bad in (0.0, -1.0, 1.5, np.nan):
+        require_invalid(f"forget(arms={bad})", policy.forget, arms=bad)
+        require_invalid(f"forget(map={bad})", policy.forget, map=bad)
+    require(same(before, snapshot(policy)), "forgetting nothing changed the policy")
+    policy.forget(arms=0.5)
+    play(policy, rounds, np.random.default_rng(1))
+    require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "forgetting broke the policy")
+
+
+def a_missing_z_is_never_silent(make: Make) -> None:
+    """A reward without z is refused, changing nothing, unless the policy was told what to do."""
+    policy, rounds = _trained(make)
+    if policy.dim_z is None or getattr(policy, "missing_z", "raise") != "raise":
+        policy.update(rounds.x[0], policy.arms[0], None, 1.0)
+        return
+    before = snapshot(policy)
+    require_invalid("update without z", policy.update, rounds.x[0], policy.arms[0], None, 1.0)
+    require_invalid("credit without z", policy.credit, rounds.x[0], policy.arms[0], None, 1.0)
+    require_invalid("observe without z", policy.observe, rounds.x[0], policy.arms[0], None)
+    require(same(before, snapshot(policy)), "a refused reward changed the policy")
+
+
+POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
+    select_is_pure,
+    inputs_are_not_kept,
+    same_seed_same_arms,
+    state_round_trips,
+    update_is_observe_then_credit,
+    many_decisions_may_be_open,
+    order_does_not_matter_where_promised,
+    merging_adds_up_where_promised,
+    propensities_are_right,
+    bad_input_is_refused,
+    arms_come_and_go,
+    batches_are_rounds_in_turn,
+    units_do_not_matter_where_promised,
+    forgetting_is_a_verb_of_its_own,
+    a_missing_z_is_never_silent,
+)
+
+
+def check_policy(make: Make) -> None:
+    """Run every check on policies made by `make`, which gives a fresh one (2 or more arms) each time.
+
+    >>> from postserve import RandomPolicy
+    >>> check_policy(lambda: RandomPolicy(n_arms=3))
+    """
+    for check in POLICY_CHECKS:
+        check(make)
+
+
+def _trained(make: Make) -> tuple[Any, Rounds]:
+    policy = make()
+    rounds = rounds_for(policy, N)
+    play(policy, rounds, np.random.default_rng(0))
+    return policy, rounds
+
+
+def _teach(policy: Any, rounds: Rounds, arms: Any, order: Any) -> None:
+    for i in order:
+        policy.update(rounds.x[i], policy.arms[arms[i]], rounds.z[i], float(rounds.rewards[i, arms[i]]))
+
+
+def _require_equal_learners(one: Any, other: Any, what: str) -> None:
+    one.refit_prior()
+    other.refit_prior()
+    mine, theirs = snapshot(one), snapshot(other)
+    for name in mine:
+        owner, _, array = name.rpartition(".")
+        if array in ("gram", "moment", "squares", "pulls", "weights", "inverse"):
+            noise = mine[f"{owner}.noise_variance" if owner else "noise_variance"]
+            tolerance = 1e-6 if noise.any() else 1e-9  # a learnt prior is found to a tolerance
+            require(close(mine[name], theirs[name], tolerance), f"{what} changed {name}")

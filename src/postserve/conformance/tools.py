@@ -1,0 +1,100 @@
+"""What the checks share: rounds to play, states to compare, and words for what failed."""
+
+import copy
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.state import Arrays, Persistent, arrays_of, load, objects_of
+from postserve.types import Decision, FloatArray, Rounds
+
+POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)
+
+
+def require(condition: bool | np.bool_, message: str) -> None:
+    """Raise AssertionError (under python -O too) unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def require_invalid(what: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """The call must raise InvalidInput, with a message."""
+    try:
+        call(*args, **options)
+    except InvalidInput as error:
+        require(bool(str(error)), f"{what}: InvalidInput came without a message")
+        return
+    raise AssertionError(f"{what} was accepted, wanted InvalidInput")
+
+
+def some_rounds(n: int, dim_x: int, dim_z: int, n_arms: int, seed: int = 0) -> Rounds:
+    """Rounds with a linear phi and linear rewards, and noise on both."""
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((dim_x, dim_z))
+    theta, beta = rng.standard_normal((n_arms, dim_x)), rng.standard_normal((n_arms, dim_z))
+    x = rng.standard_normal((n, dim_x))
+    z = x @ W + 0.3 * rng.standard_normal((n, dim_z))
+    means = x @ theta.T + x @ W @ beta.T
+    rewards = x @ theta.T + z @ beta.T + 0.1 * rng.standard_normal((n, 1))
+    return Rounds(x, z, rewards, means)
+
+
+def rounds_for(policy: Any, n: int, seed: int = 0) -> Rounds:
+    """Rounds of the policy's dimensions, invented where it looks at none."""
+    return some_rounds(n, policy.dim_x or 3, policy.dim_z or 2, len(policy.arms), seed)
+
+
+def choose(policy: Any, x: FloatArray, z: FloatArray, rng: np.random.Generator, **options: Any) -> Decision:
+    """Select, showing z to an oracle."""
+    early = {"z": z} if getattr(policy, "sees_z", False) else {}
+    decision: Decision = policy.select(x, rng, **early, **options)
+    return decision
+
+
+def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatArray:
+    """Propensities, showing z to an oracle."""
+    early = {"z": z} if getattr(policy, "sees_z", False) else {}
+    result: FloatArray = policy.propensities(x, **early, **options)
+    return result
+
+
+def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
+    """Select and update round after round; the arms that were chosen."""
+    chosen = []
+    for x, z, rewards in zip(rounds.x, rounds.z, rounds.rewards, strict=True):
+        arm = choose(policy, x, z, rng).arm
+        policy.update(x, arm, z, float(rewards[policy.arms.index(arm)]))
+        chosen.append(arm)
+    return chosen
+
+
+def snapshot(item: Any) -> Arrays:
+    """All learnt arrays, copied; of an object that is not Persistent, the arrays among its attributes."""
+    if isinstance(item, Persistent):
+        return {name: array.copy() for name, array in arrays_of(item).items()}
+    return {name: value.copy() for name, value in vars(item).items() if isinstance(value, np.ndarray)}
+
+
+def same(one: Arrays, other: Arrays) -> bool:
+    """Whether two snapshots agree bit by bit."""
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def reload(item: Persistent) -> Any:
+    """Saved to a file and loaded from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.npz"
+        item.save(path)
+        return load(path, objects=copy.deepcopy(objects_of(item)))
+
+
+def close(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two arrays agree, relative to the largest entry."""
+    one, other = np.asarray(one), np.asarray(other)
+    return one.shape == other.shape and bool(
+        np.abs(one - other).max(initial=0.0) <= tolerance * max(np.abs(one).max(initial=0.0), 1e-300)
+    )

@@ -1,0 +1,54 @@
+"""Features of x: any callable on one x, or any fitted scikit-learn transformer."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import vector
+
+
+@runtime_checkable
+class Transformer(Protocol):
+    """What a fitted scikit-learn transformer offers: rows in, rows out."""
+
+    def transform(self, X: Any) -> Any: ...
+
+
+Features: TypeAlias = Callable[[FloatArray], FloatArray] | Transformer
+
+
+def raw_features(features: Features | None, x: FloatArray) -> Any:
+    """What the features say of x, unchecked; x itself where there are none."""
+    if features is None:
+        return x
+    if isinstance(features, Transformer):
+        rows = features.transform(x[None].copy())
+        return (rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows))[0]
+    return features(x.copy())  # a copy: a callable may work in place
+
+
+def apply_features(features: Features | None, x: FloatArray, dim: int) -> FloatArray:
+    """The features of x, checked to be `dim` finite numbers."""
+    return x if features is None else vector("features(x)", raw_features(features, x), dim)
+
+
+def count_features(features: Features | None, dim_x: int) -> int:
+    """How many features there are, asked at x = 0 (where their values need not be finite)."""
+    if features is not None and not isinstance(features, Transformer) and not callable(features):
+        raise InvalidInput(
+            f"features is a {type(features).__name__}, wanted a callable or a fitted transformer"
+        )
+    try:
+        with np.errstate(all="ignore"):
+            shape = np.shape(raw_features(features, np.zeros(dim_x)))
+    except Exception as error:
+        raise InvalidInput(
+            f"features fail at x = 0 ({type(error).__name__}: {error}), "
+            f"wanted a callable or fitted transformer on {dim_x} numbers"
+        ) from error
+    if len(shape) != 1 or shape[0] == 0:
+        raise InvalidInput(f"features(x) has shape {shape}, wanted (n,)")
+    return int(shape[0])

@@ -1,0 +1,49 @@
+"""A map that is given, not learnt."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.context_maps.base import SharedMap
+from postserve.errors import InvalidInput
+from postserve.state import same_settings
+from postserve.types import FloatArray
+from postserve.validation import vector
+
+
+class KnownMap(SharedMap):
+    """phi_hat = phi: the oracle's map, or one learnt elsewhere. Its radius is zero.
+
+    >>> KnownMap(dim_x=2, dim_z=1, function=lambda x: [x[0] * x[1]]).predict([2.0, 3.0])
+    array([[6.]])
+    """
+
+    def __init__(self, dim_x: int, dim_z: int, function: Callable[[FloatArray], npt.ArrayLike]) -> None:
+        super().__init__(dim_x, dim_z)
+        if not callable(function):
+            raise InvalidInput(f"function is a {type(function).__name__}, wanted a callable")
+        self.function = function
+        self._settings = {"dim_x": self.dim_x, "dim_z": self.dim_z, "function": function}
+
+    @property
+    def order_free(self) -> bool:
+        """True: there is nothing to learn."""
+        return True
+
+    def forget(self, keep: float) -> None:
+        """Nothing was learnt, nothing is forgotten."""
+
+    def merge(self, other: "KnownMap") -> None:
+        """Nothing was learnt, nothing is added."""
+        if not isinstance(other, KnownMap) or not same_settings(self, other):
+            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same function")
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        return vector("function(x)", np.array(self.function(x.copy()), dtype=np.float64), self.dim_z)
+
+    def _radius(self, x: FloatArray) -> float:
+        return 0.0
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        pass

@@ -1,0 +1,125 @@
+"""One map an arm, for follow-ups that depend on what was served."""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.context_maps.sklearn import SklearnMap
+from postserve.errors import InvalidInput
+from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
+from postserve.state import Arrays, Persistent, Stored, arrays_of
+from postserve.types import FloatArray
+from postserve.validation import integer, vector
+
+
+class PerArmMap(Persistent):
+    """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
+
+    An arm's copy is made when its first z comes; until then the untaught template answers for it.
+
+    >>> from postserve import RidgeMap
+    >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
+    >>> phi_hat.update([1.0], 7, [4.0])
+    >>> phi_hat.predict([1.0], arms=[7, 8])
+    array([[2.],
+           [0.]])
+    """
+
+    def __init__(self, template: ContextMap) -> None:
+        if not isinstance(template, ContextMap):
+            raise InvalidInput(f"template is a {type(template).__name__}, wanted a context map")
+        self._template = copy.deepcopy(template)
+        self._maps: dict[int, ContextMap] = {}
+        self._settings = {"template": self._template}
+
+    @property
+    def dim_x(self) -> int:
+        """Length of x."""
+        return self._template.dim_x
+
+    @property
+    def dim_z(self) -> int:
+        """Length of z."""
+        return self._template.dim_z
+
+    @property
+    def scale_free(self) -> bool:
+        """As the template is."""
+        return bool(getattr(self._template, "scale_free", False))
+
+    @property
+    def order_free(self) -> bool:
+        """As the template is."""
+        return isinstance(self._template, Merges) and self._template.order_free
+
+    def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """phi_hat_a(x), a row an arm."""
+        x = vector("x", x, self.dim_x)
+        return np.concatenate([self._of(arm).predict(x, (arm,)) for arm in arms])
+
+    def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """e_a, an entry an arm."""
+        x = vector("x", x, self.dim_x)
+        return np.concatenate([self._of(arm).radius(x, (arm,)) for arm in arms])
+
+    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
+        """A draw of phi_a(x), independent from arm to arm."""
+        x = vector("x", x, self.dim_x)
+        return np.concatenate([self._of(arm).sample(x, (arm,), rng) for arm in arms])
+
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Learn that z followed x where this arm was served."""
+        arm = integer("arm", arm, least=0)
+        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
+        own = self._maps.get(arm) or copy.deepcopy(self._template)
+        own.update(x, arm, z)
+        self._maps[arm] = own
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop what was learnt of an arm."""
+        self._maps.pop(arm, None)
+
+    def refit_prior(self) -> None:
+        """Refit the prior of every arm's map that has one."""
+        for own in self._maps.values():
+            if isinstance(own, RefitsPrior):
+                own.refit_prior()
+
+    def forget(self, keep: float) -> None:
+        """Weigh down what every arm's map has learnt."""
+        if not isinstance(self._template, Forgets):
+            raise InvalidInput(f"{self._template!r} cannot forget, wanted a map that does")
+        self._template.forget(keep)
+        for own in self._maps.values():
+            if isinstance(own, Forgets):
+                own.forget(keep)
+
+    def merge(self, other: "PerArmMap") -> None:
+        """Add what another such map has learnt, arm by arm."""
+        if type(other) is not type(self) or not self.order_free:
+            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted maps that are sums")
+        merged = {arm: copy.deepcopy(self._of(arm)) for arm in other._maps}
+        for arm, own in merged.items():
+            if isinstance(own, Merges):
+                own.merge(other._maps[arm])
+        self._maps.update(merged)
+
+    def _of(self, arm: int) -> ContextMap:
+        return self._maps.get(int(arm), self._template)
+
+    def _arrays(self) -> Arrays:
+        found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}
+        for arm, own in self._maps.items():
+            if not isinstance(own, Persistent) or (isinstance(own, SklearnMap) and own.incremental):
+                raise InvalidInput(f"{own!r} cannot be saved for each arm, wanted a map made of arrays")
+            found.update({f"maps.{arm}.{name}": array for name, array in arrays_of(own).items()})
+        return found
+
+    def _restore(self, arrays: Stored) -> None:
+        for arm in arrays.take("arms", (None,), np.int64).tolist():
+            own = copy.deepcopy(self._template)
+            assert isinstance(own, Persistent)
+            own._restore(arrays.below(f"maps.{arm}."))
+            self._maps[arm] = own

@@ -1,0 +1,149 @@
+"""Any scikit-learn regressor as a context map."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from postserve.context_maps.base import SharedMap
+from postserve.context_maps.learnability import Learnability
+from postserve.context_maps.pairs import Pairs
+from postserve.errors import InvalidInput, StateMismatch
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray
+from postserve.validation import integer, vector
+
+
+class SklearnMap(SharedMap):
+    """phi_hat by a regressor: partial_fit where it has one, else refits when the pairs have doubled.
+
+    The regressor is cloned, gets a fixed random_state where it had none, and is wrapped in a
+    MultiOutputRegressor where it predicts one number only. Before the first fit (after `first_fit`
+    pairs; the first pair with partial_fit) the mean of the pairs so far is predicted. Refits keep
+    all pairs. Saving names the regressor: with partial_fit, hand the fitted `regressor` back on
+    loading; otherwise any equal one, which is refitted from the kept pairs. The radius is
+    Assumption 1's.
+
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> phi_hat = SklearnMap(dim_x=1, dim_z=2, regressor=DecisionTreeRegressor())
+    >>> for x in range(16):
+    ...     phi_hat.update([x], 0, [x % 2, x])
+    >>> phi_hat.predict([7.0])
+    array([[1., 7.]])
+    """
+
+    def __init__(
+        self,
+        dim_x: int,
+        dim_z: int,
+        regressor: Any,
+        *,
+        first_fit: int = 8,
+        ridge: float = 1.0,
+        map_rate: float = 0.5,
+        delta: float = 0.05,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(dim_x, dim_z)
+        self.first_fit = integer("first_fit", first_fit, least=1)
+        self.regressor = _prepare(regressor, self.dim_z)
+        self.incremental = hasattr(self.regressor, "partial_fit")
+        self._given = regressor
+        self._learnability = Learnability(
+            dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale
+        )
+        self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else None)
+        self._fitted_on = (0, 0)  # the fit in force used the pairs from the first to before the second
+        self._settings = {
+            "dim_x": self.dim_x,
+            "dim_z": self.dim_z,
+            "regressor": self.regressor,
+            "first_fit": self.first_fit,
+            **self._learnability.settings,
+        }
+
+    def forget(self, keep: float) -> None:
+        """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
+        if self.incremental:
+            raise InvalidInput(f"{self.regressor!r} learns by partial_fit and cannot forget")
+        self._pairs.forget(keep)
+        self._learnability.forget(keep)
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        if self._fitted_on[1] == 0:
+            return self._mean()
+        return vector("regressor.predict(x)", np.ravel(self.regressor.predict(x[None])), self.dim_z)
+
+    def _radius(self, x: FloatArray) -> float:
+        return self._learnability.radius(x)
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        self._learnability.learn(x, z - self._predict(x))
+        self._pairs.append(x, z)
+        seen = self._pairs.seen
+        if self.incremental:
+            self.regressor.partial_fit(x[None], self._target(z[None]))
+            self._fitted_on = (0, seen)
+        elif seen >= max(self.first_fit, 2 * self._fitted_on[1]):
+            self._fit(seen - self._pairs.counting(), seen)
+
+    def _fit(self, start: int, stop: int) -> None:
+        back = np.arange(self._pairs.seen - 1 - start, self._pairs.seen - 1 - stop, -1, dtype=np.int64)
+        X, Z = self._pairs.newest(back)
+        self.regressor.fit(X, self._target(Z))
+        self._fitted_on = (start, stop)
+
+    def _target(self, Z: FloatArray) -> FloatArray:
+        return Z[:, 0] if self.dim_z == 1 else Z
+
+    def _mean(self) -> FloatArray:
+        count = self._pairs.held
+        if count == 0:
+            return np.zeros(self.dim_z)
+        return np.asarray(self._pairs.newest(np.arange(count, dtype=np.int64))[1].mean(axis=0))
+
+    def _arrays(self) -> Arrays:
+        fitted = {"fitted_on": np.array(self._fitted_on, dtype=np.int64)}
+        return {**fitted, **self._pairs.arrays(), **self._learnability.arrays()}
+
+    def _restore(self, arrays: Stored) -> None:
+        self._pairs.restore(arrays)
+        self._learnability.restore(arrays)
+        start, stop = (int(end) for end in arrays.take("fitted_on", (2,), np.int64))
+        if self.incremental and stop > 0:
+            self.regressor = _fitted_copy(self._given)
+            self._settings["regressor"] = self.regressor
+            self._fitted_on = (start, stop)
+        elif stop > 0:
+            self._fit(start, stop)
+
+
+def _prepare(regressor: Any, dim_z: int) -> Any:
+    """A clone that repeats itself and predicts dim_z numbers."""
+    from sklearn.base import clone
+    from sklearn.multioutput import MultiOutputRegressor
+    from sklearn.utils import get_tags
+
+    if not all(hasattr(regressor, verb) for verb in ("fit", "predict", "get_params")):
+        raise InvalidInput(f"regressor is a {type(regressor).__name__}, wanted a scikit-learn regressor")
+    own = clone(regressor)
+    loose = [
+        name for name, value in own.get_params().items() if name.endswith("random_state") and value is None
+    ]
+    own.set_params(**dict.fromkeys(loose, 0))
+    if dim_z > 1 and not get_tags(own).target_tags.multi_output:
+        own = MultiOutputRegressor(own)
+    return own
+
+
+def _fitted_copy(regressor: Any) -> Any:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(regressor)
+    except NotFittedError as error:
+        raise StateMismatch(
+            f"the regressor handed back is an unfitted {type(regressor).__name__}, wanted the fitted one"
+        ) from error
+    return copy.deepcopy(regressor)

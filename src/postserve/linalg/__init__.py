@@ -1,0 +1,1 @@
+"""The exact linear core: sums, cached inverses, and the prior learnt from the evidence."""

@@ -1,0 +1,214 @@
+"""The prior learnt from the evidence: one variance a block of u, and the noise variance.
+
+With S = sum u u^T, b = sum r u, rho = sum r² and n of each arm, A = S + Lambda, m = A^{-1} b and
+lambda_j = sigma²/tau_j², it minimises over p = (log sigma², log tau_j²)
+
+    1/2 sum_a [ n log sigma² + log det A - log det Lambda + (rho - b^T A^{-1} b)/sigma² ]
+        + 1/2 ||(p - p0)/sd||²
+
+pooled over arms (and over the outputs of a map, which share one gram). For given lambda the best
+sigma² needs no factorisation, so Newton's method goes over log lambda alone. Everything happens in the
+data's own units, v_j = sum_a tr(S_jj)/N of a block and v_r = sum_a rho/N of an output, so that p0
+is a constant and scaling the data by powers of two changes no bit of the result.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.linalg.cholesky import factorise
+from postserve.types import FloatArray
+
+CENTRE_NOISE = 0.01
+"""p0: the noise is a hundredth of the reward's second moment, the blocks share the rest equally."""
+SD_NOISE, SD_BLOCK = 3.0, 2.0
+LOG_FLOOR = float(np.log(1e-8))
+"""Noiseless rewards drive sigma² to zero; this is where it stops, in units of v_r."""
+MAX_EVALUATIONS = 20
+LONGEST_STEP = 4.0
+FLATTEST = 0.01
+"""Least curvature Newton believes in; the hyperprior alone gives about 0.04 where sigma² follows."""
+
+
+class Sums(NamedTuple):
+    """Per model: gram (K, d, d), moment (K, outputs, d), squares (K, outputs), pulls (K,)."""
+
+    gram: FloatArray
+    moment: FloatArray
+    squares: FloatArray
+    pulls: FloatArray
+
+
+class Units(NamedTuple):
+    """Second moments v_j of the blocks and v_r of the outputs; zero where nothing came yet."""
+
+    blocks: FloatArray
+    outputs: FloatArray
+
+
+class Fit(NamedTuple):
+    """What a refit found: lambda_j of each block, sigma² of each output, and its price."""
+
+    ridge: FloatArray
+    noise_variance: FloatArray
+    evaluations: int
+
+
+class _Point(NamedTuple):
+    """The objective at log lambda, log sigma² being the best for it."""
+
+    log_ridge: FloatArray
+    log_noise: float
+    value: float
+    rounding: float  # how far the value can be trusted: sums of squares cancel in it
+    gradient: FloatArray
+    hessian: FloatArray
+    noise_slope: FloatArray  # d log sigma² / d log lambda along that best
+
+
+def measure_units(sums: Sums, blocks: Sequence[int]) -> Units:
+    """v_j and v_r of the present sums."""
+    total = float(sums.pulls.sum())
+    if total == 0.0:
+        return Units(np.zeros(len(blocks)), np.zeros(sums.squares.shape[1]))
+    diagonal = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0)
+    return Units(np.add.reduceat(diagonal, _starts(blocks)) / total, sums.squares.sum(axis=0) / total)
+
+
+def centre(units: Units) -> Fit:
+    """The prior before any refit: p0 at the present units."""
+    ridge = np.where(units.blocks > 0.0, CENTRE_NOISE * len(units.blocks) * units.blocks, 1.0)
+    return Fit(ridge, CENTRE_NOISE * units.outputs, 0)
+
+
+def refit(sums: Sums, blocks: Sequence[int], *, tolerance: float, start: FloatArray | None = None) -> Fit:
+    """Maximise the evidence by Newton's method in log lambda.
+
+    `start` is lambda of each block to begin with, 0 for one of which nothing is known; p0 without.
+    """
+    units = measure_units(sums, blocks)
+    active = units.blocks > 0.0
+    if not active.any() or not (units.outputs > 0.0).any():
+        return centre(units)
+    objective = _Objective(sums, blocks, units)
+    log_ridge = objective.centre[0] - objective.centre[1:]
+    if start is not None:
+        known = start[active] > 0.0
+        log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
+    log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
+    ridge = np.ones(len(blocks))
+    ridge[active] = np.exp(log_ridge) * units.blocks[active]
+    return Fit(ridge, np.exp(log_noise) * units.outputs, objective.evaluations)
+
+
+class _Objective:
+    """The negative log evidence and its hyperprior, in units, over the blocks that are not zero."""
+
+    def __init__(self, sums: Sums, blocks: Sequence[int], units: Units) -> None:
+        active = units.blocks > 0.0
+        alive = units.outputs > 0.0
+        pulled = sums.pulls > 0.0  # arms never pulled contribute nothing
+        coordinates = np.repeat(active, blocks)
+        scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
+        outputs = 1.0 / np.sqrt(units.outputs[alive])
+        self.sizes = np.array(blocks)[active]
+        self.starts = _starts(self.sizes)
+        self.gram = sums.gram[pulled][:, coordinates][:, :, coordinates] * scale[:, None] * scale
+        self.moment = sums.moment[pulled][:, alive][:, :, coordinates] * outputs[:, None] * scale
+        self.squares = float((sums.squares[pulled][:, alive] * outputs**2).sum())
+        self.n_outputs = int(alive.sum())
+        self.rounds = self.n_outputs * float(sums.pulls.sum())
+        n = len(self.sizes)
+        self.centre: FloatArray = np.log(np.array([CENTRE_NOISE] + [1.0 / len(blocks)] * n))
+        self.sd = np.array([SD_NOISE] + [SD_BLOCK] * n)
+        self.evaluations = 0
+
+    def at(self, log_ridge: FloatArray) -> _Point:
+        """Value, gradient and Hessian; the one place that costs O(K dim³)."""
+        self.evaluations += 1
+        ridge = np.exp(log_ridge)
+        full = np.repeat(ridge, self.sizes)
+        n = len(ridge)
+        log_det = -len(self.gram) * float((self.sizes * log_ridge).sum())
+        Q = self.squares
+        trace, norm = np.zeros(n), np.zeros(n)  # tr_j(A^{-1}), ||m_j||²
+        frobenius, cross = np.zeros((n, n)), np.zeros((n, n))  # ||P_ij||²_F, m_i^T P_ij m_j
+        for gram, moment in zip(self.gram, self.moment, strict=True):
+            factor = factorise(gram, full, moment)
+            P, m = factor.inverse, factor.solution
+            log_det += factor.log_det
+            Q -= float(np.vdot(moment, m))
+            trace += self._blocks(np.diagonal(P))
+            norm += self._blocks((m**2).sum(axis=0))
+            frobenius += self._blocks(self._blocks(P**2).T).T
+            cross += self._blocks(self._blocks(P * (m.T @ m)).T).T
+        Q = max(Q, 0.0)
+        log_noise = self._best_noise(Q, log_ridge)
+        noise = np.exp(log_noise)
+        off = (np.append(log_noise, log_noise - log_ridge) - self.centre) / self.sd
+        value = 0.5 * (self.rounds * log_noise + self.n_outputs * log_det + Q / noise + float(off @ off))
+
+        rounding = 1e-14 * (self.squares / noise + abs(value))
+        shrink = ridge * norm / noise
+        pull = off[1:] / self.sd[1:]
+        gradient = 0.5 * (self.n_outputs * (ridge * trace - len(self.gram) * self.sizes) + shrink) - pull
+        hessian = np.diag(0.5 * (self.n_outputs * ridge * trace + shrink) + self.sd[1:] ** -2) - np.outer(
+            ridge, ridge
+        ) * (0.5 * self.n_outputs * frobenius + cross / noise)
+        # At its best sigma² follows lambda, which lowers the curvature (a Schur complement).
+        if log_noise > LOG_FLOOR:
+            mixed = -0.5 * shrink - self.sd[1:] ** -2
+            slope = -mixed / (0.5 * Q / noise + float((self.sd**-2).sum()))
+            hessian += np.outer(mixed, slope)
+        else:
+            slope = np.zeros(n)
+        return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, slope)
+
+    def _best_noise(self, Q: float, log_ridge: FloatArray) -> float:
+        """The minimum over log sigma², lambda fixed: convex in one number, no factorisation needed."""
+        targets = np.append(self.centre[0], self.centre[1:] + log_ridge)
+        stiffness = self.sd**-2
+        s = max(np.log(Q / self.rounds) if Q > 0.0 else LOG_FLOOR, LOG_FLOOR)
+        for _ in range(100):
+            excess = 0.5 * Q * np.exp(-s)
+            slope = 0.5 * self.rounds - excess + float(stiffness @ (s - targets))
+            step = -slope / (excess + float(stiffness.sum()))
+            s = max(s + min(max(step, -1.0), 1.0), LOG_FLOOR)
+            if abs(step) <= 1e-13 * max(abs(s), 1.0) or (s == LOG_FLOOR and step < 0.0):
+                break
+        return float(s)
+
+    def _blocks(self, values: FloatArray) -> FloatArray:
+        """Sums over each block along the last axis."""
+        return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
+
+
+def _minimise(objective: _Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+    """Newton with a floor under the curvature, halving steps that do not descend."""
+    point = objective.at(log_ridge)
+    while objective.evaluations < MAX_EVALUATIONS:
+        step = _newton_step(point.gradient, point.hessian)
+        if np.abs(step).max() <= tolerance:  # the error left is of the order of its square
+            log_noise = max(point.log_noise + float(point.noise_slope @ step), LOG_FLOOR)
+            return point.log_ridge + step, log_noise
+        trial = objective.at(point.log_ridge + step)
+        while trial.value > point.value + point.rounding and objective.evaluations < MAX_EVALUATIONS:
+            step = 0.5 * step
+            trial = objective.at(point.log_ridge + step)
+        if trial.value > point.value + point.rounding:
+            break
+        point = trial
+    return point.log_ridge, point.log_noise
+
+
+def _newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(hessian)
+    step = -vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), FLATTEST))
+    longest = float(np.abs(step).max())
+    return np.asarray(step * min(1.0, LONGEST_STEP / longest) if longest > 0.0 else step)
+
+
+def _starts(sizes: npt.ArrayLike) -> npt.NDArray[np.intp]:
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)

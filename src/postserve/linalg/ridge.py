@@ -1,0 +1,298 @@
+"""Ridge regressions with one prior: the only gram, moment and inverse code.
+
+The sums are the truth, and they never contain the prior:
+
+    gram = sum u u^T,  moment = sum y u,  squares = sum y²,  pulls = n.
+
+All else is a cache of sums + prior, A = gram + Lambda: A^{-1}, the weights A^{-1} moment and
+log det A - log det Lambda. Rank-one updates keep it current; a Cholesky factorisation of the sums
+renews it on a schedule, and when the updates since the last one may have lost too many digits.
+
+One object holds n_models regressions (the arms of a policy, or one map) with n_outputs each that
+share a gram (the coordinates of z). How it stores them is its own affair.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.errors import InvalidInput
+from postserve.linalg import evidence, kernels
+from postserve.linalg.cholesky import factorise
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray, Prior, Ridge
+from postserve.validation import number, one_of
+
+REFACTORISE_EVERY = 4096
+"""Rank-one updates of a model after which its inverse is computed anew."""
+MAX_LOSS = 1e6
+"""A rank-one update costs the new direction a relative error of eps·q, q = u^T A^{-1} u: their sum
+since the last factorisation is the drift, free of units. At this much it is 2e-10."""
+FIRST_REFIT = 8
+REFIT_GROWTH = 1.5
+REFRESH_GROWTH = 17 / 16
+"""Before the first refit p0 follows the moments: after every update for the first 32 rounds, and
+then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
+SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-6
+
+
+class Projection(NamedTuple):
+    """Of each row u under its model: w·u for every output, and ||u|| in the norm of A^{-1}."""
+
+    means: FloatArray  # (rows, n_outputs)
+    widths: FloatArray  # (rows,)
+
+
+class RidgeModels:
+    """n_models linear regressions on u = (blocks), cached inverses, one prior.
+
+    >>> models = RidgeModels(n_models=2, blocks={"x": 2}, ridge=4.0)
+    >>> models.update(0, np.array([1.0, 0.0]), np.array([5.0]))
+    >>> models.weights[0]
+    array([[1., 0.]])
+    >>> models.project(np.array([[0.0, 1.0]]), np.array([1])).widths  # cold: ||u||/sqrt(ridge)
+    array([0.5])
+    """
+
+    def __init__(
+        self, n_models: int, blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence"
+    ) -> None:
+        self.blocks = dict(blocks)
+        self.evidence = isinstance(ridge, str) and one_of("ridge", ridge, ("evidence",)) == ridge
+        self._sizes = list(self.blocks.values())
+        self._block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
+        self.noise_variance = np.zeros(n_outputs)
+        self.updates = 0  # raw count: forgetting does not lower it, so the schedule goes on
+        self._fitted_at = 0
+        self._followed_at = 0
+        self.evaluations = 0
+        dim = sum(self._sizes)
+        self.gram = np.zeros((0, dim, dim))
+        self.moment = np.zeros((0, n_outputs, dim))
+        self.squares = np.zeros((0, n_outputs))
+        self.pulls = np.zeros(0)
+        self.inverse = np.zeros((0, dim, dim))
+        self.weights = np.zeros((0, n_outputs, dim))
+        self.log_det = np.zeros(0)
+        self._loss = np.zeros(0)
+        self._age = np.zeros(0, dtype=np.int64)
+        self._v = np.empty(dim)
+        self.add(n_models)
+        self._silent = self._silent_blocks()
+
+    # The shape of things
+
+    @property
+    def dim(self) -> int:
+        """Length of u."""
+        return self.gram.shape[1]
+
+    @property
+    def n_models(self) -> int:
+        """How many regressions there are."""
+        return self.gram.shape[0]
+
+    @property
+    def ridge(self) -> FloatArray:
+        """The diagonal of Lambda."""
+        return np.repeat(self._block_ridge, self._sizes)
+
+    @property
+    def prior(self) -> Prior:
+        """The prior in force; with a numeric ridge the noise variance is not learnt and is 0."""
+        ridge = {name: float(r) for name, r in zip(self.blocks, self._block_ridge, strict=True)}
+        return Prior(self.noise_variance.copy(), ridge)
+
+    def block(self, name: str) -> slice:
+        """Where a block of u stands."""
+        start = 0
+        for other, size in self.blocks.items():
+            if other == name:
+                return slice(start, start + size)
+            start += size
+        raise KeyError(name)
+
+    # Reading
+
+    def project(self, U: FloatArray, models: IntArray) -> Projection:
+        """Means and widths of row i of U under models[i]."""
+        means = np.empty((len(models), self.weights.shape[1]))
+        squares = np.empty(len(models))
+        kernels.project(self.inverse, self.weights, models, U, means, squares)
+        return Projection(means, np.sqrt(squares))
+
+    # Learning
+
+    def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
+        """One more row: the sums first, then the cache, then the prior if it is due."""
+        kernels.add_row(self.gram[model], self.moment[model], self.squares[model], u, y)
+        self.pulls[model] += 1.0
+        self.updates += 1
+        if self.evidence and self._renew_prior(u, y):
+            return
+        q = kernels.rank_one(self.inverse[model], self.weights[model], u, y, self._v)
+        self._age[model] += 1
+        self._loss[model] += abs(q)
+        if q >= 0.0 and self._loss[model] <= MAX_LOSS and self._age[model] < REFACTORISE_EVERY:
+            self.log_det[model] += np.log1p(q)
+        else:  # NaN lands here too: a cache that broke is replaced from the sums
+            self._refactorise(model)
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
+        for sums in (self.gram, self.moment, self.squares, self.pulls):
+            sums *= keep
+        self.refactorise()
+
+    def merge(self, other: "RidgeModels") -> None:
+        """Add the sums of another learner of the same shape."""
+        self.gram += other.gram
+        self.moment += other.moment
+        self.squares += other.squares
+        self.pulls += other.pulls
+        self.updates += other.updates
+        if self.evidence:
+            self.refit_prior()
+        else:
+            self.refactorise()
+
+    def add(self, n_models: int = 1) -> None:
+        """Append models that know nothing."""
+        dim, outputs = self.dim, self.weights.shape[1]
+        cold = np.repeat(np.diag(1.0 / self.ridge)[None], n_models, axis=0)
+        self.gram = np.concatenate([self.gram, np.zeros((n_models, dim, dim))])
+        self.moment = np.concatenate([self.moment, np.zeros((n_models, outputs, dim))])
+        self.squares = np.concatenate([self.squares, np.zeros((n_models, outputs))])
+        self.pulls = np.concatenate([self.pulls, np.zeros(n_models)])
+        self.inverse = np.concatenate([self.inverse, cold])
+        self.weights = np.concatenate([self.weights, np.zeros((n_models, outputs, dim))])
+        self.log_det = np.concatenate([self.log_det, np.zeros(n_models)])
+        self._loss = np.concatenate([self._loss, np.zeros(n_models)])
+        self._age = np.concatenate([self._age, np.zeros(n_models, dtype=np.int64)])
+
+    def remove(self, model: int) -> None:
+        """Drop a model and all it learnt; later ones move down by one."""
+        for name in ("gram", "moment", "squares", "pulls", "inverse", "weights", "log_det", "_loss", "_age"):
+            setattr(self, name, np.delete(getattr(self, name), model, axis=0))
+
+    # The cache
+
+    def refactorise(self) -> None:
+        """Renew every cache from sums and prior."""
+        for model in range(self.n_models):
+            self._refactorise(model)
+
+    def _refactorise(self, model: int) -> None:
+        ridge = self.ridge
+        if self.pulls[model] == 0.0:
+            self.inverse[model] = np.diag(1.0 / ridge)
+            self.weights[model] = 0.0
+            self.log_det[model] = 0.0
+        else:
+            factor = factorise(self.gram[model], ridge, self.moment[model])
+            self.inverse[model] = factor.inverse
+            self.weights[model] = factor.solution
+            self.log_det[model] = max(factor.log_det - float(np.log(ridge).sum()), 0.0)
+        self._loss[model] = 0.0
+        self._age[model] = 0
+
+    # The prior
+
+    def refit_prior(self) -> None:
+        """Learn the prior now, from a cold start: the result depends on the sums alone."""
+        if self.evidence:
+            self._adopt(evidence.refit(self._sums(), self._sizes, tolerance=EXACT_TOLERANCE))
+            self._fitted_at = self.updates
+
+    def _renew_prior(self, u: FloatArray, y: FloatArray) -> bool:
+        """Refit, or follow the moments with p0, if that is due; True where it renewed the caches."""
+        if self._fitted_at == 0:
+            if self.updates < max(FIRST_REFIT, self.n_models):
+                if self.updates < REFRESH_GROWTH * self._followed_at and not self._wakes(u, y):
+                    return False
+                self._adopt(evidence.centre(evidence.measure_units(self._sums(), self._sizes)))
+                self._followed_at = self.updates
+                return True
+            start = None
+        elif self.updates >= REFIT_GROWTH * self._fitted_at or self._wakes(u, y):
+            start = np.where(self._silent, 0.0, self._block_ridge)
+        else:
+            return False
+        self._adopt(evidence.refit(self._sums(), self._sizes, tolerance=SCHEDULED_TOLERANCE, start=start))
+        self._fitted_at = self.updates
+        return True
+
+    def _wakes(self, u: FloatArray, y: FloatArray) -> bool:
+        """Whether an output or a block that was zero until now has its first value.
+
+        Until then it has no unit: waiting for the schedule would judge it in the caller's.
+        """
+        if np.any((self.noise_variance == 0.0) & (y != 0.0)):
+            return True
+        return bool(self._silent.any()) and bool((self._silent & (self._block_sums(u**2) > 0.0)).any())
+
+    def _adopt(self, fit: evidence.Fit) -> None:
+        self._block_ridge = fit.ridge
+        self.noise_variance = fit.noise_variance
+        self.evaluations = fit.evaluations
+        self._silent = self._silent_blocks()
+        self.refactorise()
+
+    def _silent_blocks(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self._block_sums(np.diagonal(self.gram, axis1=1, axis2=2).sum(axis=0)) == 0.0)
+
+    def _block_sums(self, values: FloatArray) -> FloatArray:
+        return np.array([values[self.block(name)].sum() for name in self.blocks])
+
+    def _sums(self) -> evidence.Sums:
+        return evidence.Sums(self.gram, self.moment, self.squares, self.pulls)
+
+    # State
+
+    def arrays(self) -> Arrays:
+        """Sums, cache and prior; the cache too, so that a loaded learner goes on bit by bit."""
+        return {
+            "gram": self.gram,
+            "moment": self.moment,
+            "squares": self.squares,
+            "pulls": self.pulls,
+            "inverse": self.inverse,
+            "weights": self.weights,
+            "log_det": self.log_det,
+            "loss": self._loss,
+            "age": self._age,
+            "block_ridge": self._block_ridge,
+            "noise_variance": self.noise_variance,
+            "counts": np.array([self.updates, self._fitted_at, self._followed_at], dtype=np.int64),
+        }
+
+    def restore(self, stored: Stored, n_models: int) -> None:
+        """Take back what `arrays` gave, checked against this object's shape."""
+        dim, outputs = self.dim, self.weights.shape[1]
+        self.gram = stored.take("gram", (n_models, dim, dim))
+        self.moment = stored.take("moment", (n_models, outputs, dim))
+        self.squares = stored.take("squares", (n_models, outputs))
+        self.pulls = stored.take("pulls", (n_models,))
+        self.inverse = stored.take("inverse", (n_models, dim, dim))
+        self.weights = stored.take("weights", (n_models, outputs, dim))
+        self.log_det = stored.take("log_det", (n_models,))
+        self._loss = stored.take("loss", (n_models,))
+        self._age = stored.take("age", (n_models,), np.int64)
+        self._block_ridge = stored.take("block_ridge", (len(self.blocks),))
+        self.noise_variance = stored.take("noise_variance", (outputs,))
+        counts = stored.take("counts", (3,), np.int64)
+        self.updates, self._fitted_at, self._followed_at = (int(count) for count in counts)
+        self._silent = self._silent_blocks()
+
+
+def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:
+    """One positive number a block, from one number or one a block."""
+    if isinstance(ridge, list | tuple | np.ndarray):
+        if len(ridge) != len(blocks):
+            raise InvalidInput(
+                f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({', '.join(blocks)})"
+            )
+        return np.array([number("ridge", part, above=0.0) for part in ridge])
+    return np.full(len(blocks), number("ridge", ridge, above=0.0))

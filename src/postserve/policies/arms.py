@@ -1,0 +1,182 @@
+"""The arms' reward models: one ridge regression an arm, and the ellipsoid around its weights."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+
+from postserve import confidence, optimism
+from postserve.errors import InvalidInput
+from postserve.linalg.ridge import Projection, RidgeModels
+from postserve.types import ArmRadius, FloatArray, IntArray, Optimism, Ridge
+from postserve.validation import flag, number, one_of
+
+
+class ArmOptions(TypedDict, total=False):
+    """What every linear policy takes by keyword; `ArmModels` says what each is and its default."""
+
+    ridge: Ridge
+    arm_radius: ArmRadius
+    exploration: float
+    intercept: bool
+    noise_scale: float
+    w_bound: float
+    u_bound: float | None
+    delta: float
+
+
+class ArmModels:
+    """Per arm: w_hat = A^{-1} b, A = Lambda + sum u u^T, b = sum r u, and ||w - w_hat||_A <= zeta.
+
+    `ridge`: "evidence" (prior and noise learnt from the rounds), a number (the paper), or a pair
+    for x and z (an intercept goes with x). `arm_radius`, zeta, times `exploration`: "posterior"
+    (the noise scale: the width is then the posterior standard deviation), "determinant" or
+    "closed_form" (the Confidence Ellipsoid lemma, from the noise scale R, `w_bound` >= ||w||,
+    `u_bound` >= ||u|| and `delta`, which is per arm), or a number. The noise scale is learnt with
+    evidence and is `noise_scale` otherwise. `intercept` appends a constant 1 to u, a block of its own.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        blocks: Mapping[str, int],
+        *,
+        ridge: Ridge = "evidence",
+        arm_radius: ArmRadius = "posterior",
+        exploration: float = 1.0,
+        intercept: bool = False,
+        noise_scale: float = 1.0,
+        w_bound: float = 2.0,
+        u_bound: float | None = None,
+        delta: float = 0.05,
+    ) -> None:
+        if isinstance(arm_radius, str):
+            one_of("arm_radius", arm_radius, ("posterior", "determinant", "closed_form"))
+        else:
+            number("arm_radius", arm_radius, least=0.0)
+        if arm_radius == "closed_form" and u_bound is None:
+            raise InvalidInput("u_bound is None, wanted a number with arm_radius='closed_form'")
+        self.arm_radius = arm_radius
+        self.exploration = number("exploration", exploration, least=0.0)
+        self.noise_scale = number("noise_scale", noise_scale, least=0.0)
+        self.w_bound = number("w_bound", w_bound, least=0.0)
+        self.u_bound = None if u_bound is None else number("u_bound", u_bound, above=0.0)
+        self.delta = number("delta", delta, above=0.0, below=1.0)
+        self.intercept = flag("intercept", intercept)
+        if self.intercept:
+            blocks = {**blocks, "intercept": 1}
+        self.models = RidgeModels(n_arms, blocks, ridge=_block_ridges(ridge, blocks))
+        self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether scores scale exactly with the rewards, and do not change with the scale of u."""
+        return self.models.evidence and self.arm_radius == "posterior"
+
+    def stack(self, *parts: FloatArray, rows: int = 1) -> FloatArray:
+        """u = (parts, and 1 for an intercept), one row each; a part of one row serves them all."""
+        U = np.ones((rows, self.models.dim))
+        for block, part in zip(self._parts, parts, strict=True):
+            U[:, block] = part
+        return U
+
+    def learn(self, slot: int, u: FloatArray, reward: float) -> None:
+        """Equation (4) and the sums of Equation (5), for one more round of that arm."""
+        self.models.update(slot, u, np.array([reward]))
+
+    def noise(self) -> float:
+        """R: sigma as learnt, or the given noise scale."""
+        return float(np.sqrt(self.models.noise_variance[0])) if self.models.evidence else self.noise_scale
+
+    def radius(self, slots: IntArray) -> FloatArray:
+        """zeta of each arm, times exploration."""
+        models = self.models
+        if self.arm_radius == "posterior":
+            zeta: FloatArray | float = self.noise()
+        elif self.arm_radius == "determinant":
+            zeta = confidence.arm_radius_determinant(
+                ridge=models.ridge,
+                log_det_ratio=models.log_det[slots],
+                noise_scale=self.noise(),
+                delta=self.delta,
+                w_bound=self.w_bound,
+            )
+        elif self.arm_radius == "closed_form":
+            assert self.u_bound is not None  # checked on construction
+            zeta = confidence.arm_radius_closed_form(
+                ridge=models.ridge,
+                pulls=models.pulls[slots],
+                dim_u=models.dim,
+                noise_scale=self.noise(),
+                u_bound=self.u_bound,
+                delta=self.delta,
+                w_bound=self.w_bound,
+            )
+        else:
+            zeta = self.arm_radius
+        return np.asarray(np.full(len(slots), self.exploration) * zeta)
+
+    def plugin(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
+        """Max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i]."""
+        means, widths = self.models.project(U, slots)
+        return optimism.plugin(means[:, 0], widths, zeta)
+
+    def optimistic(
+        self,
+        U: FloatArray,
+        slots: IntArray,
+        zeta: FloatArray,
+        kind: Optimism,
+        map_radius: Callable[[], FloatArray],
+        moving: Sequence[str],
+    ) -> FloatArray:
+        """Max over the ellipsoid of w and, as `kind` says, over the ball of z; Algorithm 1, line 3.
+
+        `moving` names the blocks of u that hold phi_hat(x), and so move with z.
+        """
+        if kind == "plugin":
+            return self.plugin(U, slots, zeta)
+        candidates = self._candidates(U, slots, zeta, map_radius(), moving)
+        return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
+
+    def _candidates(
+        self, U: FloatArray, slots: IntArray, zeta: FloatArray, e: FloatArray, moving: Sequence[str]
+    ) -> optimism.Candidates:
+        projection: Projection = self.models.project(U, slots)
+        parts = [self.models.block(name) for name in moving]
+        inverse, weights = self.models.inverse[slots], self.models.weights[slots, 0]
+        solved = np.einsum("kij,kj->ki", inverse, U)
+        return optimism.Candidates(
+            mean=projection.means[:, 0],
+            width=projection.widths,
+            arm_radius=zeta,
+            map_radius=e,
+            beta=_sum([weights[:, i] for i in parts]),
+            cross=_sum([solved[:, i] for i in parts]),
+            block=_sum([inverse[:, i, j] for i in parts for j in parts]),
+        )
+
+
+def _sum(parts: list[FloatArray]) -> FloatArray:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
+    """One number a block: a pair's first for x and the intercept, its second for what stands for z."""
+    if not isinstance(ridge, list | tuple | np.ndarray):
+        return ridge
+    if len(ridge) != 2 or "z" not in blocks:
+        wanted = "a number or a pair for x and z" if "z" in blocks else "a number: there is no z here"
+        raise InvalidInput(f"ridge is {ridge!r}, wanted {wanted}")
+    return [ridge[0] if name in ("x", "intercept") else ridge[1] for name in blocks]
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as a state file's header carries them."""
+    return {
+        name: np.asarray(value, dtype=np.float64).tolist() if isinstance(value, tuple | np.ndarray) else value
+        for name, value in options.items()
+    }

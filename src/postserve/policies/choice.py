@@ -1,0 +1,27 @@
+"""From scores to a choice: the best arm, ties broken at random, and the probability of it."""
+
+import numpy as np
+
+from postserve.types import FloatArray
+
+
+def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
+    """Index of the best score and its propensity; rng is asked only where scores tie.
+
+    >>> choose(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0))
+    (1, 1.0)
+    """
+    ties = np.flatnonzero(scores == scores.max())
+    if len(ties) == 1:
+        return int(ties[0]), 1.0
+    return int(ties[int(rng.random() * len(ties))]), 1.0 / len(ties)
+
+
+def distribution(scores: FloatArray) -> FloatArray:
+    """The probability with which `choose` takes each index.
+
+    >>> distribution(np.array([3.0, 3.0, 2.0]))
+    array([0.5, 0.5, 0. ])
+    """
+    best = scores == scores.max()
+    return np.asarray(best / best.sum())

@@ -1,0 +1,95 @@
+"""A share of uniform exploration around any policy, so that every arm has a known chance."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.errors import InvalidInput
+from postserve.policies.base import batch
+from postserve.protocols import Merges, Policy
+from postserve.state import Persistent
+from postserve.types import Decision, Decisions, FloatArray
+from postserve.validation import generator, matrix, number
+
+
+class EpsilonGreedy(Persistent):
+    """With probability epsilon a uniform eligible arm, else what `policy` chooses; propensities exact.
+
+    It teaches its own copy of `policy`; every verb but those of choice is that policy's.
+
+    >>> from postserve import LinUCB
+    >>> policy = EpsilonGreedy(LinUCB(n_arms=2, dim_x=1), epsilon=0.2)
+    >>> policy.update([1.0], 1, None, reward=1.0)
+    >>> policy.propensities([1.0])
+    array([0.1, 0.9])
+    """
+
+    def __init__(self, policy: Policy, *, epsilon: float = 0.1) -> None:
+        if not isinstance(policy, Policy) or hasattr(policy, "sees_z"):
+            raise InvalidInput(f"policy is a {type(policy).__name__}, wanted one that chooses from x")
+        self.policy = copy.deepcopy(policy)
+        self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)
+        self._settings = {"policy": self.policy, "epsilon": self.epsilon}
+
+    def select(
+        self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
+    ) -> Decision:
+        """Choose an arm for x, of the eligible ones; changes nothing but rng."""
+        chances = self.propensities(x, arms)
+        ends = np.cumsum(chances)
+        # Scaling by the last end, not by 1, keeps rounding from falling off the edge.
+        slot = int(np.searchsorted(ends, generator(rng).random() * ends[-1], side="right"))
+        return Decision(int(self.policy.arms[slot]), float(chances[slot]))
+
+    def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
+        """The probability of each of `self.arms` at x, zero where it is not eligible."""
+        greedy = self.policy.propensities(x, arms)
+        eligible = np.ones(len(greedy), bool) if arms is None else np.isin(self.policy.arms, arms)
+        return np.asarray((1.0 - self.epsilon) * greedy + self.epsilon * eligible / eligible.sum())
+
+    def select_batch(
+        self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
+    ) -> Decisions:
+        """Row after row as `select` would, nothing being learnt in between."""
+        return batch(self.select(x, rng, arms) for x in matrix("X", X, None, None))
+
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
+        """Teach the wrapped policy."""
+        self.policy.update(x, arm, z, reward)
+
+    def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
+        """Z came: the wrapped policy's map learns; returns its prediction from before."""
+        return self.policy.observe(x, arm, z)
+
+    def credit(
+        self,
+        x: npt.ArrayLike,
+        arm: int,
+        z: npt.ArrayLike | None,
+        reward: float,
+        *,
+        z_hat: npt.ArrayLike | None = None,
+    ) -> None:
+        """The reward came: the wrapped policy's arm learns."""
+        self.policy.credit(x, arm, z, reward, z_hat=z_hat)
+
+    def merge(self, other: "EpsilonGreedy") -> None:
+        """Add what another one of the same settings has learnt."""
+        if not isinstance(other, EpsilonGreedy) or other.epsilon != self.epsilon:
+            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same settings")
+        if not isinstance(self.policy, Merges):
+            raise InvalidInput(f"{self.policy!r} cannot merge, wanted a policy that does")
+        self.policy.merge(other.policy)
+
+    @property
+    def arms(self) -> tuple[int, ...]:
+        """The wrapped policy's arms."""
+        return self.policy.arms
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "policy":  # not yet made, as while copying
+            raise AttributeError(name)
+        return getattr(self.policy, name)

@@ -1,0 +1,94 @@
+"""What policies with a linear reward model an arm, and perhaps a map, have in common."""
+
+import copy
+from typing import Any
+
+from postserve.errors import InvalidInput
+from postserve.policies.arms import ArmModels
+from postserve.policies.base import BasePolicy
+from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
+from postserve.state import Arrays, Stored, same_settings
+from postserve.types import FloatArray, Prior
+
+
+class LinearPolicy(BasePolicy):
+    """`_arms` are the reward models; `context_map` is phi_hat, None where there is none."""
+
+    _arms: ArmModels
+    context_map: ContextMap | None = None
+
+    @property
+    def scale_free(self) -> bool:
+        """True with evidence, the posterior radius and a map that is scale-free."""
+        return self._arms.scale_free and (
+            self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
+        )
+
+    @property
+    def weights(self) -> FloatArray:
+        """w_hat, a row an arm in the order of `arms`."""
+        return self._arms.models.weights[:, 0].copy()
+
+    @property
+    def pulls(self) -> FloatArray:
+        """n(a), an entry an arm; forgetting makes it a fraction."""
+        return self._arms.models.pulls.copy()
+
+    @property
+    def prior(self) -> Prior:
+        """The arms' prior in force: the noise variance, and lambda of each block of u."""
+        return self._arms.models.prior
+
+    def refit_prior(self) -> None:
+        """Learn the priors of arms and map from the evidence now, from a cold start."""
+        self._arms.models.refit_prior()
+        if isinstance(self.context_map, RefitsPrior):
+            self.context_map.refit_prior()
+
+    def merge(self, other: Any) -> None:
+        """Add what another policy of the same settings and arms has learnt from other rounds.
+
+        With evidence the prior is then learnt anew.
+        """
+        if not self.order_free:
+            raise InvalidInput(f"{type(self).__name__} cannot merge: {self._why_not_merge()}")
+        if not isinstance(other, LinearPolicy) or not same_settings(self, other):
+            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same settings")
+        if other.arms != self.arms:
+            raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
+        self._arms.models.merge(other._arms.models)
+        if isinstance(self.context_map, Merges):
+            self.context_map.merge(other.context_map)
+
+    def _why_not_merge(self) -> str:
+        return "what its arms learnt depends on the map as it was at the time"
+
+    def _forget(self, arms: float, map: float) -> None:
+        if map < 1.0:
+            if not isinstance(self.context_map, Forgets):
+                raise InvalidInput(f"map is {map:g}, wanted 1: {self.context_map!r} cannot forget")
+            self.context_map.forget(map)
+        if arms < 1.0:
+            self._arms.models.forget(arms)
+
+    def _add_arm(self) -> None:
+        self._arms.models.add()
+
+    def _remove_arm(self, slot: int) -> None:
+        self._arms.models.remove(slot)
+        if isinstance(self.context_map, HoldsArms):
+            self.context_map.remove_arm(int(self._ids[slot]))
+
+    def _arrays(self) -> Arrays:
+        return {**super()._arrays(), **self._arms.models.arrays()}
+
+    def _restore(self, arrays: Stored) -> None:
+        super()._restore(arrays)
+        self._arms.models.restore(arrays, self.n_arms)
+
+
+def own_map(context_map: ContextMap) -> ContextMap:
+    """A copy of the map: each policy teaches its own, so that two can start from the same one."""
+    if not isinstance(context_map, ContextMap):
+        raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
+    return copy.deepcopy(context_map)

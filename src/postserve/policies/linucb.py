@@ -1,0 +1,45 @@
+"""LinUCB on x alone (Li et al. 2010): the baseline that ignores follow-ups."""
+
+from typing import Unpack
+
+from postserve.policies.arms import ArmModels, ArmOptions, plain
+from postserve.policies.base import ChoosesFromX
+from postserve.policies.linear import LinearPolicy
+from postserve.types import FloatArray, IntArray
+from postserve.validation import integer
+
+
+class LinUCB(ChoosesFromX, LinearPolicy):
+    """Arms regress on x and are scored at x; z is taken and not looked at (None will do).
+
+    The options are those of `ArmModels`.
+
+    >>> import numpy as np
+    >>> policy = LinUCB(n_arms=2, dim_x=1)
+    >>> for x in (1.0, 2.0, 3.0, 4.0):
+    ...     for arm, theta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, None, reward=theta * x)
+    >>> policy.select([5.0], np.random.default_rng(0))
+    Decision(arm=0, propensity=1.0)
+    """
+
+    def __init__(self, n_arms: int, dim_x: int, **options: Unpack[ArmOptions]) -> None:
+        dim_x = integer("dim_x", dim_x, least=1)
+        super().__init__(n_arms, dim_x, dim_z=None)
+        self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
+        self._settings.update(dim_x=dim_x, **plain(options))
+
+    @property
+    def order_free(self) -> bool:
+        """True: all that is learnt are sums."""
+        return True
+
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """x·w_hat_a + zeta ||x||_{A_a^{-1}}."""
+        u = self._arms.stack(x, rows=len(slots))
+        return self._arms.plugin(u, slots, self._arms.radius(slots))
+
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        self._arms.learn(slot, self._arms.stack(x)[0], reward)

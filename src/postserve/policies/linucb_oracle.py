@@ -1,0 +1,101 @@
+"""LinUCB on (x, z) that sees z early: what poLinUCB is measured against, not a policy to serve."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.policies.arms import ArmModels, ArmOptions, plain
+from postserve.policies.base import batch
+from postserve.policies.choice import choose, distribution
+from postserve.policies.linear import LinearPolicy
+from postserve.types import Decision, Decisions, FloatArray, IntArray
+from postserve.validation import generator, integer, matrix, one_of, vector
+
+
+class LinUCBOracle(LinearPolicy):
+    """Arms regress on (x, z) and are scored at the realised (x, z), given at selection.
+
+    Not a `Policy`: its verbs of choice want z, which nobody has before serving. For comparison
+    only. `missing_z` is "raise" or "drop"; the other options are those of `ArmModels`.
+
+    >>> policy = LinUCBOracle(n_arms=2, dim_x=1, dim_z=1)
+    >>> for x, z in ((1.0, 2.0), (2.0, 1.0), (3.0, 5.0), (4.0, 1.0)):
+    ...     for arm, beta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, [z], reward=beta * z)
+    >>> policy.select([5.0], np.random.default_rng(0), z=[-3.0])
+    Decision(arm=1, propensity=1.0)
+    """
+
+    sees_z: ClassVar[Literal[True]] = True
+
+    def __init__(
+        self,
+        n_arms: int,
+        dim_x: int,
+        dim_z: int,
+        *,
+        missing_z: Literal["raise", "drop"] = "raise",
+        **options: Unpack[ArmOptions],
+    ) -> None:
+        dim_x, dim_z = integer("dim_x", dim_x, least=1), integer("dim_z", dim_z, least=1)
+        one_of("missing_z", missing_z, ("raise", "drop"))
+        super().__init__(n_arms, dim_x, dim_z, missing_z)
+        self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
+        self._settings.update(dim_x=dim_x, dim_z=dim_z, missing_z=missing_z, **plain(options))
+
+    @property
+    def order_free(self) -> bool:
+        """True: all that is learnt are sums."""
+        return True
+
+    def select(
+        self,
+        x: npt.ArrayLike,
+        rng: np.random.Generator,
+        *,
+        z: npt.ArrayLike,
+        arms: Sequence[int] | None = None,
+    ) -> Decision:
+        """Choose an arm for x and the z that will follow; changes nothing but rng."""
+        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
+        return self._decide(self._eligible(arms), x, z, generator(rng))
+
+    def propensities(
+        self, x: npt.ArrayLike, *, z: npt.ArrayLike, arms: Sequence[int] | None = None
+    ) -> FloatArray:
+        """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
+        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
+        slots = self._eligible(arms)
+        chances = np.zeros(self.n_arms)
+        chances[slots] = distribution(self._scores(x, z, slots))
+        return chances
+
+    def select_batch(
+        self,
+        X: npt.ArrayLike,
+        rng: np.random.Generator,
+        *,
+        Z: npt.ArrayLike,
+        arms: Sequence[int] | None = None,
+    ) -> Decisions:
+        """Row after row as `select` would, nothing being learnt in between."""
+        X = matrix("X", X, None, self.dim_x)
+        Z = matrix("Z", Z, len(X), self.dim_z)
+        slots, rng = self._eligible(arms), generator(rng)
+        return batch(self._decide(slots, x, z, rng) for x, z in zip(X, Z, strict=True))
+
+    def _decide(self, slots: IntArray, x: FloatArray, z: FloatArray, rng: np.random.Generator) -> Decision:
+        index, propensity = choose(self._scores(x, z, slots), rng)
+        return Decision(int(self._ids[slots[index]]), propensity)
+
+    def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
+        """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""
+        u = self._arms.stack(x, z, rows=len(slots))
+        return self._arms.plugin(u, slots, self._arms.radius(slots))
+
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        self._arms.learn(slot, self._arms.stack(x, z)[0], reward)

@@ -1,0 +1,112 @@
+"""LinUCB(phi_hat), Algorithm 2 of the paper (after Wang et al. 2016): where it differs from Algorithm 1."""
+
+from typing import Literal, Unpack
+
+import numpy as np
+
+from postserve import confidence
+from postserve.errors import InvalidInput
+from postserve.policies.arms import ArmOptions
+from postserve.policies.polinucb import PoLinUCB
+from postserve.protocols import ContextMap
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray, MissingZ, Optimism
+from postserve.validation import number, one_of
+
+
+class LinUCBPhiHat(PoLinUCB):
+    """Arms regress on the PREDICTED (x_s, phi_hat_s(x_s)), never refreshed; scored at the same.
+
+    `prediction`: "before" takes phi_hat_s from before z_s was learnt (`observe` returns it,
+    `credit` wants it back as z_hat), "after" takes it when the arm is credited, z_s being learnt:
+    the literal Algorithm 2, which leaks z_s while the map is young. The theory's radii are
+    Algorithm 2's own: they grow with the map's errors, and need `u_bound` and `z_noise_scale`,
+    L_eps. The other options are those of `PoLinUCB`.
+
+    >>> import numpy as np
+    >>> from postserve import RidgeMap
+    >>> policy = LinUCBPhiHat(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1))
+    >>> for x in (1.0, 2.0, 3.0, 4.0):
+    ...     for arm, beta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, [2 * x], reward=beta * 2 * x)
+    >>> policy.select([5.0], np.random.default_rng(0))
+    Decision(arm=0, propensity=1.0)
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        context_map: ContextMap,
+        *,
+        prediction: Literal["before", "after"] = "before",
+        optimism: Optimism = "plugin",
+        missing_z: MissingZ = "raise",
+        z_noise_scale: float = 1.0,
+        **options: Unpack[ArmOptions],
+    ) -> None:
+        self.prediction = one_of("prediction", prediction, ("before", "after"))
+        self.z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
+        super().__init__(n_arms, context_map, optimism=optimism, missing_z=missing_z, **options)
+        if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
+            raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
+        self._map_errors = 0.0  # sum_s e_s
+        self._settings.update(prediction=prediction, z_noise_scale=self.z_noise_scale)
+
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
+        if self.prediction == "after":
+            z_hat = self._impute(x, slot)
+        if z_hat is None:
+            raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
+        if self._needs_map_errors:
+            self._map_errors += float(self.context_map.radius(x, [int(self._ids[slot])])[0])
+        self._arms.learn(slot, self._arms.stack(x, z_hat)[0], reward)
+
+    def _radius(self, slots: IntArray) -> FloatArray:
+        """Its line 7: Algorithm 2's own zeta (appendix A) where the theory's is asked for."""
+        arms, models = self._arms, self._arms.models
+        if not self._needs_map_errors:
+            return arms.radius(slots)
+        assert arms.u_bound is not None  # checked on construction
+        if arms.arm_radius == "determinant":
+            zeta = confidence.phi_hat_radius_determinant(
+                ridge=models.ridge,
+                log_det_ratio=models.log_det[slots],
+                map_errors=self._map_errors,
+                noise_scale=arms.noise(),
+                z_noise_scale=self.z_noise_scale,
+                u_bound=arms.u_bound,
+                delta=arms.delta,
+                w_bound=arms.w_bound,
+            )
+        else:
+            zeta = confidence.phi_hat_radius_closed_form(
+                ridge=models.ridge,
+                pulls=models.pulls[slots],
+                dim_u=models.dim,
+                map_errors=self._map_errors,
+                noise_scale=arms.noise(),
+                z_noise_scale=self.z_noise_scale,
+                u_bound=arms.u_bound,
+                delta=arms.delta,
+                w_bound=arms.w_bound,
+            )
+        return np.asarray(arms.exploration * zeta)
+
+    @property
+    def _needs_map_errors(self) -> bool:
+        return self._arms.arm_radius in ("determinant", "closed_form")
+
+    @property
+    def order_free(self) -> bool:
+        """False: what the arms learn depends on the map as it was at the time."""
+        return False
+
+    def _arrays(self) -> Arrays:
+        return {**super()._arrays(), "map_errors": np.array([self._map_errors])}
+
+    def _restore(self, arrays: Stored) -> None:
+        super()._restore(arrays)
+        self._map_errors = float(arrays.take("map_errors", (1,))[0])

@@ -1,0 +1,103 @@
+"""poLinUCB, Algorithm 1 of "Follow-ups Also Matter" (NeurIPS 2023), line by line.
+
+====  =====================================================  ==================================
+line  the paper                                              here
+====  =====================================================  ==================================
+2     receive x_t                                            ``select(x, rng)``
+3     maximise (x_t, phi(x_t))·w over a, phi and w_a         ``_scores``
+4     play a_t; receive z_t and the reward                   ``Decision``, then the world
+5     w_hat_a = A_a^{-1} b_a, sums over the observed (x, z)  ``_credit``
+6     phi_hat by empirical risk minimisation                 ``_observe``
+7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``context_map.radius``
+====  =====================================================  ==================================
+"""
+
+from typing import ClassVar, Unpack
+
+from postserve.policies.arms import ArmModels, ArmOptions, plain
+from postserve.policies.base import ChoosesFromX
+from postserve.policies.linear import LinearPolicy, own_map
+from postserve.protocols import ContextMap, Merges
+from postserve.types import FloatArray, IntArray, MissingZ, Optimism
+from postserve.validation import one_of
+
+
+class PoLinUCB(ChoosesFromX, LinearPolicy):
+    """Arms regress on the OBSERVED (x, z); they are scored at (x, phi_hat(x)), optimistically.
+
+    `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
+    line 3) or "bound" (the triangle inequality above it). `missing_z`, for a reward whose z never
+    comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". The policy teaches its own copy of
+    `context_map`. The other options are those of `ArmModels`.
+
+    >>> import numpy as np
+    >>> from postserve import RidgeMap
+    >>> policy = PoLinUCB(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1))
+    >>> for x in (1.0, 2.0, 3.0, 4.0):
+    ...     for arm, beta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, [2 * x], reward=beta * 2 * x)
+    >>> policy.select([5.0], np.random.default_rng(0))
+    Decision(arm=0, propensity=1.0)
+    """
+
+    context_map: ContextMap
+    _z_blocks: ClassVar[tuple[str, ...]] = ("z",)  # where phi_hat(x) stands in u when arms are scored
+
+    def __init__(
+        self,
+        n_arms: int,
+        context_map: ContextMap,
+        *,
+        optimism: Optimism = "plugin",
+        missing_z: MissingZ = "raise",
+        **options: Unpack[ArmOptions],
+    ) -> None:
+        self.context_map = own_map(context_map)
+        self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
+        dim_x, dim_z = context_map.dim_x, context_map.dim_z
+        super().__init__(n_arms, dim_x, dim_z, missing_z)
+        blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
+        self._arms = ArmModels(n_arms, blocks, **options)
+        self._settings.update(
+            context_map=self.context_map, optimism=optimism, missing_z=missing_z, **plain(options)
+        )
+
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
+        z_hat = self.context_map.predict(x, self._ids[slots].tolist())
+        u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks), rows=len(slots))
+        return self._arms.optimistic(
+            u_hat,
+            slots,
+            zeta=self._radius(slots),
+            kind=self.optimism,
+            map_radius=lambda: self.context_map.radius(x, self._ids[slots].tolist()),
+            moving=self._z_blocks,
+        )
+
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        """Line 5: w_hat_a by ridge regression on the z that was observed."""
+        u = self._arms.stack(x, z)[0]
+        self._arms.learn(slot, u, reward)
+
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
+        """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
+        z_hat = self._impute(x, slot)
+        self.context_map.update(x, int(self._ids[slot]), z)
+        return z_hat
+
+    def _radius(self, slots: IntArray) -> FloatArray:
+        """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
+        return self._arms.radius(slots)
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        z_hat: FloatArray = self.context_map.predict(x, [int(self._ids[slot])])[0]
+        return z_hat
+
+    @property
+    def order_free(self) -> bool:
+        """True where the map is too and no z is imputed: all that is learnt are sums."""
+        map_is = isinstance(self.context_map, Merges) and self.context_map.order_free
+        return map_is and self.missing_z != "impute"

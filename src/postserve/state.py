@@ -1,0 +1,249 @@
+"""State as named arrays and a JSON header with a version: no pickle, nothing executed on loading.
+
+A saved object is its constructor's arguments and its arrays. Arguments that are themselves
+persistent nest under a dotted name (``context_map.gram``); objects that arrays cannot carry (a
+callable, a scikit-learn estimator) are named in the header and handed back on loading.
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.errors import StateMismatch
+
+FORMAT = "postserve"
+VERSION = 1
+HEADER = "header"
+
+Arrays = dict[str, npt.NDArray[Any]]
+P = TypeVar("P", bound="Persistent")
+
+
+class Persistent:
+    """Base of everything that can be saved; subclasses are found again by their class name."""
+
+    _classes: ClassVar[dict[str, type["Persistent"]]] = {}
+    _settings: dict[str, Any]
+    """The constructor's arguments, by name."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Persistent._classes[cls.__name__] = cls
+
+    def _arrays(self) -> Arrays:
+        """Everything learnt, as named arrays."""
+        return {}
+
+    def _restore(self, arrays: "Stored") -> None:
+        """Take back what `_arrays` gave."""
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())
+        return f"{type(self).__name__}({settings})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to one .npz file, whole or not at all."""
+        target = Path(path)
+        header = {"format": FORMAT, "version": VERSION, "state": _describe(self)}
+        payload: Arrays = {HEADER: np.array(json.dumps(header)), **arrays_of(self)}
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                np.savez(file, allow_pickle=False, **payload)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+class Stored:
+    """The arrays of one saved object; each is checked and copied when it is taken."""
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> None:
+        self._arrays = arrays
+        self._prefix = prefix
+
+    def take(self, name: str, shape: tuple[int | None, ...], kind: type[Any] = np.float64) -> Any:
+        """The named array, copied; None leaves a side free."""
+        label = self._prefix + name
+        if label not in self._arrays:
+            raise StateMismatch(f"the state has no array {label}, wanted one of shape {shape}")
+        array = self._arrays[label]
+        if array.ndim != len(shape) or any(
+            w not in (None, g) for w, g in zip(shape, array.shape, strict=True)
+        ):
+            raise StateMismatch(f"{label} has shape {array.shape}, wanted {shape}")
+        if array.dtype != np.dtype(kind):
+            raise StateMismatch(f"{label} has dtype {array.dtype}, wanted {np.dtype(kind)}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise StateMismatch(f"{label} has values that are not finite, wanted finite numbers")
+        return array.copy(order="C")
+
+    def text(self, name: str) -> str:
+        """A string stored as an array."""
+        return str(self._arrays.get(self._prefix + name, ""))
+
+    def below(self, prefix: str) -> "Stored":
+        """The arrays whose names go on after that prefix."""
+        return Stored(self._arrays, self._prefix + prefix)
+
+
+def objects_of(item: Persistent) -> dict[str, Any]:
+    """The objects that `load` will want back, by their dotted names."""
+    return {name: value for name, value in _walk(item, "") if not isinstance(value, Persistent)}
+
+
+def arrays_of(item: Persistent) -> Arrays:
+    """All arrays of an object and of what is nested in it, by their dotted names."""
+    found: Arrays = dict(item._arrays())
+    for name, value in _walk(item, ""):
+        if isinstance(value, Persistent):
+            found.update({f"{name}.{key}": array for key, array in value._arrays().items()})
+    return found
+
+
+@overload
+def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None) -> Any: ...
+@overload
+def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None, *, kind: type[P]) -> P: ...
+def load(
+    path: str | os.PathLike[str],
+    objects: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Persistent] = Persistent,
+) -> Any:
+    """Rebuild what `save` wrote; `objects` hands back what arrays cannot carry.
+
+    `kind` is the class wanted: a state of another raises `StateMismatch`.
+
+    >>> import tempfile, pathlib, postserve
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "policy.npz"
+    >>> postserve.LinUCB(n_arms=2, dim_x=3).save(path)
+    >>> postserve.load(path)
+    LinUCB(n_arms=2, dim_x=3)
+    """
+    header, arrays = _read(Path(path))
+    given = dict(objects or {})
+    if not issubclass(_find_class(header["state"]["class"]), kind):
+        raise StateMismatch(f"{path} holds a {header['state']['class']}, wanted a {kind.__name__}")
+    item = _build(header["state"], "", arrays, given)
+    if given:
+        raise StateMismatch(f"the state has no object {', '.join(sorted(given))}, wanted only those it names")
+    return item
+
+
+def same_settings(one: Persistent, other: Persistent) -> bool:
+    """Whether two objects were made with the same arguments, nested ones included."""
+    mine, theirs = objects_of(one), objects_of(other)
+    return _describe(one) == _describe(other) and all(
+        mine[name] is theirs[name] or repr(mine[name]) == repr(theirs[name]) for name in mine
+    )
+
+
+def _walk(item: Persistent, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in item._settings.items():
+        if isinstance(value, Persistent):
+            yield prefix + name, value
+            yield from _walk(value, f"{prefix}{name}.")
+        elif not _is_plain(value):
+            yield prefix + name, value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _describe(item: Persistent) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, value in item._settings.items():
+        if isinstance(value, Persistent):
+            settings[name] = {"state": _describe(value)}
+        elif _is_plain(value):
+            settings[name] = {"value": value}
+        else:
+            settings[name] = {"object": type(value).__name__}
+    return {"class": type(item).__name__, "settings": settings}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(str(arrays.pop(HEADER)))
+        got = header["format"], header["version"]
+        _check_node(header["state"])
+    except FileNotFoundError:
+        raise
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise StateMismatch(
+            f"{path} is damaged or no state file ({error}), wanted one that save() wrote"
+        ) from error
+    if got[0] != FORMAT or not isinstance(got[1], int) or not 1 <= got[1] <= VERSION:
+        raise StateMismatch(f"{path} has format {got[0]} version {got[1]}, wanted {FORMAT} 1 to {VERSION}")
+    return header, arrays
+
+
+def _check_node(node: dict[str, Any]) -> None:
+    """A description must have the shape that `_describe` gives it; KeyError and the like otherwise."""
+    str.strip(node["class"])
+    for entry in node["settings"].values():
+        if "state" in entry:
+            _check_node(entry["state"])
+        elif "value" not in entry:
+            str.strip(entry["object"])
+
+
+def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str, Any]) -> Persistent:
+    cls = _find_class(node["class"])
+    arguments: dict[str, Any] = {}
+    for name, entry in node["settings"].items():
+        if "state" in entry:
+            arguments[name] = _build(entry["state"], f"{prefix}{name}.", arrays, objects)
+        elif "value" in entry:
+            arguments[name] = entry["value"]
+        elif prefix + name in objects:
+            arguments[name] = objects.pop(prefix + name)
+        else:
+            raise StateMismatch(
+                f"the state needs the object {prefix + name} (a {entry['object']}), "
+                f"wanted load(path, objects={{{prefix + name!r}: …}})"
+            )
+    try:
+        item = cls(**arguments)
+    except (TypeError, ValueError) as error:
+        raise StateMismatch(f"the state's settings do not fit {node['class']}: {error}") from error
+    item._restore(Stored(arrays, prefix))
+    return item
+
+
+def _find_class(name: str) -> type[Persistent]:
+    import postserve  # the package resolves its public classes lazily: asking imports them
+
+    if name not in Persistent._classes and name in postserve.__all__:
+        getattr(postserve, name)
+    if name not in Persistent._classes:
+        raise StateMismatch(
+            f"the state is of class {name}, wanted one of postserve or a Persistent subclass in sight"
+        )
+    return Persistent._classes[name]

@@ -1,0 +1,67 @@
+"""The values that travel between the rooms, and the shapes of arrays, documented once.
+
+=============  ====================  ==================================================
+array          shape                 meaning
+=============  ====================  ==================================================
+``x``          ``(dim_x,)``          pre-serving context, known when an arm is chosen
+``z``          ``(dim_z,)``          post-serving context, known after it was served
+``u``          ``(dim_u,)``          an arm's regressor, for poLinUCB ``(x, z)``
+``z_hat``      ``(dim_z,)``          ``phi_hat(x)``, the prediction of ``z``
+``X``, ``Z``   ``(n, dim)``          a batch, one row a round
+``arms``       ``(k,)`` of int       arm ids; an id is never given twice
+=============  ====================  ==================================================
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
+"""A ridge: learnt from the evidence, one number, or one number a block."""
+
+ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | float
+MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
+Optimism: TypeAlias = Literal["plugin", "joint", "bound"]
+MissingZ: TypeAlias = Literal["raise", "impute", "drop"]
+
+
+class Decision(NamedTuple):
+    """The arm to serve, and the probability with which it was chosen."""
+
+    arm: int
+    propensity: float
+
+
+class Decisions(NamedTuple):
+    """One decision a row of a batch: ids and probabilities, both of shape ``(n,)``."""
+
+    arms: IntArray
+    propensities: FloatArray
+
+
+class Prior(NamedTuple):
+    """The prior in force: the noise variance of each output, and lambda of each block of u.
+
+    The prior variance of a weight in block j is ``tau_j² = noise_variance / ridge[j]``.
+    """
+
+    noise_variance: FloatArray
+    ridge: Mapping[str, float]
+
+
+class Rounds(NamedTuple):
+    """A block of rounds as potential outcomes: what every arm would have given.
+
+    ``x`` is ``(n, dim_x)``, ``z`` is ``(n, dim_z)``; ``rewards`` and ``means`` are
+    ``(n, n_arms)``, the means being taken at ``phi(x)``, never at the realised z.
+    """
+
+    x: FloatArray
+    z: FloatArray
+    rewards: FloatArray
+    means: FloatArray

@@ -1,0 +1,131 @@
+"""Checks at the public edges; behind them every array is float64, finite and of the right shape."""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray, IntArray
+
+MAX_NORM = 1e50
+"""Longest vector accepted: its square, times any number of rounds, stays far from overflow."""
+
+T = TypeVar("T")
+
+
+def vector(name: str, value: Any, dim: int | None) -> FloatArray:
+    """A finite float64 vector of length dim (of any length where dim is None)."""
+    array = _floats(name, value)
+    if array.ndim != 1 or (dim is not None and array.shape[0] != dim):
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({'n' if dim is None else dim},)")
+    _check_finite(name, array)
+    return array
+
+
+def matrix(name: str, value: Any, rows: int | None, columns: int | None) -> FloatArray:
+    """A finite float64 matrix; None leaves a side free."""
+    array = _floats(name, value)
+    wanted = tuple("n" if side is None else side for side in (rows, columns))
+    if array.ndim != 2 or any(w not in ("n", got) for w, got in zip(wanted, array.shape, strict=True)):
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({wanted[0]}, {wanted[1]})")
+    _check_finite(name, array)
+    return array
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
+    """A finite float within the limits that are given."""
+    if not isinstance(value, Real | np.bool_) or not math.isfinite(value):
+        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
+    result = float(value)
+    limits = (
+        ("above", above, above is None or result > above),
+        ("at least", least, least is None or result >= least),
+        ("below", below, below is None or result < below),
+        ("at most", most, most is None or result <= most),
+    )
+    if not all(holds for _, _, holds in limits):
+        wanted = " and ".join(f"{word} {limit:g}" for word, limit, _ in limits if limit is not None)
+        raise InvalidInput(f"{name} is {result:g}, wanted a number {wanted}")
+    if abs(result) > MAX_NORM:
+        raise InvalidInput(f"{name} is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
+    return result
+
+
+def integer(name: str, value: Any, *, least: int) -> int:
+    """An int (numpy's too, but no bool and no float) of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise InvalidInput(f"{name} is {value!r}, wanted a whole number of at least {least}")
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} is {value!r}, wanted True or False")
+    return bool(value)
+
+
+def one_of(name: str, value: T, options: Sequence[T]) -> T:
+    """One of the named options."""
+    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
+        raise InvalidInput(f"{name} is {value!r}, wanted one of {', '.join(map(repr, options))}")
+    return value
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A numpy random generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidInput(f"rng is a {type(rng).__name__}, wanted a numpy.random.Generator")
+    return rng
+
+
+def arm_ids(name: str, value: Any) -> IntArray:
+    """A non-empty array of whole numbers without repetitions, sorted."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
+        raise InvalidInput(f"{name} is {value!r}, wanted a non-empty sequence of arm ids")
+    ids = np.unique(array)
+    if len(ids) != len(array):
+        raise InvalidInput(f"{name} is {value!r}, wanted each arm once")
+    return ids.astype(np.int64)
+
+
+def _floats(name: str, value: Any) -> FloatArray:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInput(f"{name} is ragged, wanted an array of numbers") from error
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"{name} has dtype {array.dtype}, wanted real numbers")
+    return np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+
+
+def _check_finite(name: str, array: FloatArray) -> None:
+    # One sum of squares tells all three; what exactly is wrong is asked only on the way out.
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = float(flat @ flat)
+    if square <= MAX_NORM**2:
+        return
+    bad = np.flatnonzero(~np.isfinite(flat))
+    if len(bad):
+        where = np.unravel_index(bad[0], array.shape)
+        at = ", ".join(str(int(i)) for i in where)
+        raise InvalidInput(f"{name} has {flat[bad[0]]} at [{at}], wanted finite numbers")
+    raise InvalidInput(
+        f"{name} has entries up to {np.abs(flat).max():.3g}, wanted a norm of at most {MAX_NORM:g}"
+    )

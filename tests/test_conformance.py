@@ -1,0 +1,175 @@
+"""Every public policy, map and environment, in several settings, through every check."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import PolynomialFeatures
+
+import postserve
+from postserve import (
+    EpsilonGreedy,
+    KnownMap,
+    LinUCB,
+    LinUCBOracle,
+    LinUCBPhiHat,
+    NetworkMap,
+    PerArmMap,
+    PoLinUCB,
+    RandomPolicy,
+    RidgeMap,
+    RobustPoLinUCB,
+    SklearnMap,
+    SyntheticEnvironment,
+)
+from postserve.conformance import CONTEXT_MAP_CHECKS, ENVIRONMENT_CHECKS, POLICY_CHECKS
+
+Make = Callable[[], Any]
+
+
+def halves(x: Any) -> Any:
+    return x[:2] / 2.0
+
+
+def squares(x: Any) -> Any:
+    return np.concatenate([x, x**2])
+
+
+def ridge_map(**options: Any) -> RidgeMap:
+    return RidgeMap(dim_x=3, dim_z=2, **options)
+
+
+QUADRATIC = PolynomialFeatures(2).fit(np.zeros((1, 3)))
+
+MAPS: dict[str, Make] = {
+    "RidgeMap": ridge_map,
+    "RidgeMap-intercept": lambda: ridge_map(intercept=True),
+    "RidgeMap-number": lambda: ridge_map(ridge=0.5, map_radius="determinant", features=squares),
+    "RidgeMap-pair": lambda: ridge_map(ridge=(0.5, 2.0), intercept=True, map_radius=1.0),
+    "RidgeMap-transformer": lambda: ridge_map(features=QUADRATIC, map_radius="assumption", map_rate=0.25),
+    "KnownMap": lambda: KnownMap(dim_x=3, dim_z=2, function=halves),
+    "NetworkMap": lambda: NetworkMap(dim_x=3, dim_z=2, replay=25),
+    "SklearnMap-refits": lambda: SklearnMap(3, 2, KNeighborsRegressor(3)),
+    "SklearnMap-wrapped": lambda: SklearnMap(3, 2, LinearRegression(), map_rate=0.25),
+    "SklearnMap-partial_fit": lambda: SklearnMap(3, 2, SGDRegressor()),
+    "PerArmMap": lambda: PerArmMap(ridge_map()),
+    "PerArmMap-network": lambda: PerArmMap(NetworkMap(dim_x=3, dim_z=2)),
+}
+
+POLICIES: dict[str, Make] = {
+    "PoLinUCB": lambda: PoLinUCB(3, ridge_map()),
+    "PoLinUCB-number": lambda: PoLinUCB(3, ridge_map(ridge=1.0), ridge=1.0, arm_radius=0.5),
+    "PoLinUCB-joint": lambda: PoLinUCB(3, ridge_map(), optimism="joint"),
+    "PoLinUCB-bound": lambda: PoLinUCB(3, ridge_map(), optimism="bound", intercept=True),
+    "PoLinUCB-theory": lambda: PoLinUCB(
+        3,
+        ridge_map(ridge=1.0, map_radius="determinant"),
+        optimism="joint",
+        ridge=(0.5, 2.0),
+        arm_radius="determinant",
+    ),
+    "PoLinUCB-closed_form": lambda: PoLinUCB(3, ridge_map(), arm_radius="closed_form", u_bound=10.0),
+    "PoLinUCB-KnownMap": lambda: PoLinUCB(3, MAPS["KnownMap"](), ridge=2.0),
+    "PoLinUCB-NetworkMap": lambda: PoLinUCB(3, MAPS["NetworkMap"](), optimism="joint"),
+    "PoLinUCB-SklearnMap": lambda: PoLinUCB(3, MAPS["SklearnMap-refits"]()),
+    "PoLinUCB-PerArmMap": lambda: PoLinUCB(3, PerArmMap(ridge_map()), optimism="joint"),
+    "PoLinUCB-impute": lambda: PoLinUCB(3, ridge_map(), missing_z="impute"),
+    "LinUCBPhiHat": lambda: LinUCBPhiHat(3, ridge_map()),
+    "LinUCBPhiHat-after": lambda: LinUCBPhiHat(3, ridge_map(), prediction="after", optimism="joint"),
+    "LinUCBPhiHat-theory": lambda: LinUCBPhiHat(
+        3, ridge_map(ridge=1.0), ridge=1.0, arm_radius="determinant", u_bound=5.0
+    ),
+    "LinUCBPhiHat-closed_form": lambda: LinUCBPhiHat(
+        3, ridge_map(ridge=1.0), ridge=1.0, arm_radius="closed_form", u_bound=5.0, missing_z="drop"
+    ),
+    "RobustPoLinUCB": lambda: RobustPoLinUCB(3, ridge_map()),
+    "RobustPoLinUCB-joint": lambda: RobustPoLinUCB(3, ridge_map(), optimism="joint"),
+    "RobustPoLinUCB-pair": lambda: RobustPoLinUCB(
+        3, ridge_map(ridge=1.0), ridge=(1.0, 2.0), missing_z="impute"
+    ),
+    "LinUCB": lambda: LinUCB(3, 4),
+    "LinUCB-number": lambda: LinUCB(3, 4, ridge=0.1, arm_radius=1.0, intercept=True),
+    "LinUCBOracle": lambda: LinUCBOracle(3, 4, 2),
+    "LinUCBOracle-pair": lambda: LinUCBOracle(3, 4, 2, ridge=(1.0, 3.0), missing_z="drop"),
+    "RandomPolicy": lambda: RandomPolicy(3),
+    "EpsilonGreedy": lambda: EpsilonGreedy(PoLinUCB(3, ridge_map()), epsilon=0.2),
+    "EpsilonGreedy-nested": lambda: EpsilonGreedy(EpsilonGreedy(RobustPoLinUCB(3, ridge_map())), epsilon=1.0),
+}
+
+ENVIRONMENTS: dict[str, Make] = {
+    f"SyntheticEnvironment-{kind}": lambda kind=kind: SyntheticEnvironment(kind, dim_x=6, dim_z=2, n_arms=3)
+    for kind in ("polynomial", "periodic", "linear")
+}
+
+
+def _cases(makes: dict[str, Make], checks: Any) -> Any:
+    return pytest.mark.parametrize(
+        ("make", "check"),
+        [
+            pytest.param(make, check, id=f"{name}-{check.__name__}")
+            for name, make in makes.items()
+            for check in checks
+        ],
+    )
+
+
+@_cases(POLICIES, POLICY_CHECKS)
+def test_policy(make: Make, check: Callable[[Make], None]) -> None:
+    check(make)
+
+
+@_cases(MAPS, CONTEXT_MAP_CHECKS)
+def test_context_map(make: Make, check: Callable[[Make], None]) -> None:
+    check(make)
+
+
+@_cases(ENVIRONMENTS, ENVIRONMENT_CHECKS)
+def test_environment(make: Make, check: Callable[[Make], None]) -> None:
+    check(make)
+
+
+def test_every_public_class_is_checked() -> None:
+    values = {"Decision", "Decisions", "Prior", "Rounds"}
+    errors = {"InvalidInput", "PostserveError", "StateMismatch"}
+    classes = {name for name in postserve.__all__ if inspect.isclass(getattr(postserve, name))}
+    checked = {type(make()).__name__ for cases in (POLICIES, MAPS, ENVIRONMENTS) for make in cases.values()}
+    assert classes - values - errors == checked
+
+
+def test_the_promises_are_made_where_they_should_be() -> None:
+    promised = {name for name, make in POLICIES.items() if make().order_free}
+    assert promised == {
+        "PoLinUCB",
+        "PoLinUCB-number",
+        "PoLinUCB-joint",
+        "PoLinUCB-bound",
+        "PoLinUCB-theory",
+        "PoLinUCB-closed_form",
+        "PoLinUCB-KnownMap",
+        "PoLinUCB-PerArmMap",
+        "LinUCB",
+        "LinUCB-number",
+        "LinUCBOracle",
+        "LinUCBOracle-pair",
+        "EpsilonGreedy",
+    }
+    assert {name for name, make in POLICIES.items() if make().scale_free} == {
+        "PoLinUCB",
+        "PoLinUCB-joint",
+        "PoLinUCB-bound",
+        "PoLinUCB-PerArmMap",
+        "PoLinUCB-impute",
+        "LinUCBPhiHat",
+        "LinUCBPhiHat-after",
+        "RobustPoLinUCB",
+        "RobustPoLinUCB-joint",
+        "LinUCB",
+        "LinUCBOracle",
+        "RandomPolicy",
+        "EpsilonGreedy",
+        "EpsilonGreedy-nested",
+    }

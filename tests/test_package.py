@@ -1,0 +1,74 @@
+"""The package's face: what it costs to import, what it exports, and the example of the README."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import postserve
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_importing_postserve_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, postserve; dir(postserve); "
+        "print([m for m in ('numba', 'sklearn', 'scipy', 'matplotlib', 'numpy') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_every_public_name_resolves_and_says_what_it_is() -> None:
+    for name in postserve.__all__:
+        value = getattr(postserve, name)
+        assert inspect.getdoc(value), f"{name} has no docstring"
+        plain = inspect.isclass(value) and issubclass(value, Exception | tuple)
+        assert plain or ">>>" in (value.__doc__ or ""), f"{name} has no doctest"
+    assert sorted(postserve.__all__) == postserve.__all__
+    assert set(postserve.__all__) <= set(dir(postserve))
+    with pytest.raises(AttributeError, match="Nonesuch"):
+        _ = postserve.Nonesuch
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(postserve.__file__).parent / "py.typed").exists()
+
+
+def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
+    import numpy as np
+
+    from postserve import PoLinUCB, RidgeMap
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    policy = PoLinUCB(n_arms=3, context_map=RidgeMap(dim_x=25, dim_z=7))
+
+    x = rng.normal(size=25)
+    decision = policy.select(x, rng)
+    z, reward = rng.normal(size=7), 1.0
+    policy.update(x, decision.arm, z, reward)
+
+    z_hat = policy.observe(x, decision.arm, z)
+    policy.credit(x, decision.arm, z, reward, z_hat=z_hat)
+
+    policy.save("policy.npz")
+    policy = postserve.load("policy.npz")
+    assert policy.pulls.sum() == 2.0
+
+
+def test_the_readmes_python_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_policy_files_are_short_enough_to_read_beside_the_paper() -> None:
+    for path in (ROOT / "src/postserve/policies").glob("*linucb*.py"):
+        assert len(path.read_text().splitlines()) <= 150, path.name

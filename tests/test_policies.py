@@ -1,0 +1,317 @@
+"""Each policy against the plainest possible reading of its algorithm."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from postserve import (
+    Decision,
+    EpsilonGreedy,
+    InvalidInput,
+    KnownMap,
+    LinUCB,
+    LinUCBOracle,
+    LinUCBPhiHat,
+    PerArmMap,
+    PoLinUCB,
+    RandomPolicy,
+    RidgeMap,
+    RobustPoLinUCB,
+)
+from postserve.conformance.tools import some_rounds
+from postserve.types import FloatArray
+
+
+class DirectSolve:
+    """Ridge regression an arm, solved anew for every question."""
+
+    def __init__(self, n_arms: int, dim: int, ridge: float) -> None:
+        self.gram = np.repeat(ridge * np.eye(dim)[None], n_arms, axis=0)
+        self.moment = np.zeros((n_arms, dim))
+
+    def scores(self, U: FloatArray, radius: float) -> FloatArray:
+        weights = np.linalg.solve(self.gram, self.moment[..., None])[..., 0]
+        widths = np.sqrt(np.einsum("ai,ai->a", U, np.linalg.solve(self.gram, U[..., None])[..., 0]))
+        return np.asarray((weights * U).sum(axis=1) + radius * widths)
+
+    def update(self, arm: int, u: FloatArray, reward: float) -> None:
+        self.gram[arm] += np.outer(u, u)
+        self.moment[arm] += reward * u
+
+
+@pytest.mark.parametrize("ridge", [0.1, 1.0, 10.0])
+def test_linucb_chooses_as_a_direct_solve_over_2_000_rounds(ridge: float) -> None:
+    n_arms, dim = 5, 8
+    rounds = some_rounds(2000, dim, 2, n_arms)
+    policy, direct = (
+        LinUCB(n_arms, dim, ridge=ridge, arm_radius=1.0, exploration=1.0),
+        DirectSolve(n_arms, dim, ridge),
+    )
+    rng = np.random.default_rng(0)
+    for t in range(2000):
+        x = rounds.x[t]
+        scores = direct.scores(np.repeat(x[None], n_arms, axis=0), 1.0)
+        arm = policy.select(x, rng).arm
+        assert scores[arm] >= scores.max() - 1e-9 * abs(scores.max())  # ties of cold arms are drawn
+        if t >= n_arms:
+            assert arm == int(scores.argmax())
+        policy.update(x, arm, None, float(rounds.rewards[t, arm]))
+        direct.update(arm, x, float(rounds.rewards[t, arm]))
+
+
+def _run(policy: Any, n: int = 200, seed: int = 0) -> tuple[Any, list[int]]:
+    rounds = some_rounds(n, 4, 2, 3, seed)
+    rng = np.random.default_rng(1)
+    arms = []
+    for x, z, rewards in zip(rounds.x, rounds.z, rounds.rewards, strict=True):
+        arms.append(policy.select(x, rng).arm)
+        policy.update(x, arms[-1], z, float(rewards[arms[-1]]))
+    return rounds, arms
+
+
+def _expected_choices(policy_kind: str, rounds: Any, arms: list[int], dim: int) -> None:
+    """Replay Algorithm 1 or 2 with direct solves; every choice made must be its best one."""
+    direct, phi = DirectSolve(3, dim, 1.0), DirectSolve(2, 4, 1.0)
+    for t, arm in enumerate(arms):
+        x, z = rounds.x[t], rounds.z[t]
+        z_hat = phi.scores(np.repeat(x[None], 2, axis=0), 0.0)
+        seen = {"robust": [x, z_hat, z_hat]}.get(policy_kind, [x, z_hat])
+        scores = direct.scores(np.repeat(np.concatenate(seen)[None], 3, axis=0), 0.5)
+        assert scores[arm] >= scores.max() - 1e-9 * abs(scores.max()), f"round {t}"
+        for j in range(2):
+            phi.update(j, x, z[j])
+        after = phi.scores(np.repeat(x[None], 2, axis=0), 0.0)
+        learnt = {"po": [x, z], "before": [x, z_hat], "after": [x, after], "robust": [x, z, z_hat]}[
+            policy_kind
+        ]
+        direct.update(arm, np.concatenate(learnt), float(rounds.rewards[t, arm]))
+
+
+def test_polinucb_is_algorithm_1() -> None:
+    options: Any = {"ridge": 1.0, "arm_radius": 0.5}
+    _expected_choices("po", *_run(PoLinUCB(3, RidgeMap(4, 2, ridge=1.0), **options)), dim=6)
+
+
+@pytest.mark.parametrize("prediction", ["before", "after"])
+def test_linucb_phi_hat_is_algorithm_2_in_both_readings(prediction: Any) -> None:
+    policy = LinUCBPhiHat(3, RidgeMap(4, 2, ridge=1.0), prediction=prediction, ridge=1.0, arm_radius=0.5)
+    _expected_choices(prediction, *_run(policy), dim=6)
+
+
+def test_robust_polinucb_learns_what_was_observed_and_what_was_predicted() -> None:
+    policy = RobustPoLinUCB(3, RidgeMap(4, 2, ridge=1.0), ridge=1.0, arm_radius=0.5)
+    _expected_choices("robust", *_run(policy), dim=8)
+
+
+def test_the_oracle_scores_at_the_realised_z() -> None:
+    rounds = some_rounds(200, 4, 2, 3)
+    policy, direct = LinUCBOracle(3, 4, 2, ridge=1.0, arm_radius=0.5), DirectSolve(3, 6, 1.0)
+    rng = np.random.default_rng(0)
+    for t in range(200):
+        u = np.concatenate([rounds.x[t], rounds.z[t]])
+        scores = direct.scores(np.repeat(u[None], 3, axis=0), 0.5)
+        arm = policy.select(rounds.x[t], rng, z=rounds.z[t]).arm
+        assert scores[arm] >= scores.max() - 1e-9 * abs(scores.max())
+        policy.update(rounds.x[t], arm, rounds.z[t], float(rounds.rewards[t, arm]))
+        direct.update(arm, u, float(rounds.rewards[t, arm]))
+
+
+@pytest.mark.parametrize("kind", [PoLinUCB, RobustPoLinUCB])
+def test_joint_optimism_is_the_maximum_over_both_confidence_sets(kind: Any) -> None:
+    """Against a fine search over the sphere around phi_hat(x), both copies of z moving together."""
+    phi_hat = RidgeMap(4, 2, ridge=1.0, map_radius=2.0)
+    policies = {
+        o: kind(3, phi_hat, ridge=1.0, arm_radius=1.5, optimism=o) for o in ("plugin", "joint", "bound")
+    }
+    rounds = some_rounds(30, 4, 2, 3)
+    for policy in policies.values():
+        for t in range(30):
+            policy.update(rounds.x[t], t % 3, rounds.z[t], float(rounds.rewards[t, t % 3]))
+    slots = np.arange(3)
+    angles = np.linspace(0.0, 2.0 * np.pi, 20_000)
+    for x in rounds.x[:5]:
+        scores = {o: policy._scores(x, slots) for o, policy in policies.items()}
+        policy = policies["joint"]
+        z_hat, e = policy.context_map.predict(x)[0], policy.context_map.radius(x)[0]
+        Z = z_hat + e * np.column_stack([np.cos(angles), np.sin(angles)])
+        copies = 2 if kind is RobustPoLinUCB else 1
+        best = []
+        for a in range(3):
+            U = np.hstack([np.repeat(x[None], len(Z), axis=0), *[Z] * copies])
+            widths = np.sqrt(np.einsum("ij,jk,ik->i", U, policy._arms.models.inverse[a], U))
+            best.append((U @ policy.weights[a] + 1.5 * widths).max())
+        assert (scores["joint"] <= scores["bound"] + 1e-9).all()
+        assert (scores["joint"] >= scores["plugin"] - 1e-9).all()
+        contenders = scores["bound"] >= scores["plugin"].max()
+        assert scores["joint"][contenders] == pytest.approx(np.array(best)[contenders], rel=1e-6)
+        assert int(scores["joint"].argmax()) == int(np.argmax(best))
+
+
+@pytest.mark.parametrize("kind", [PoLinUCB, LinUCBPhiHat, RobustPoLinUCB])
+def test_a_reward_whose_z_never_comes_follows_the_stated_choice(kind: Any) -> None:
+    x = np.ones(4)
+
+    def taught(missing_z: Any) -> Any:
+        policy = kind(3, RidgeMap(4, 2, ridge=1.0), ridge=1.0, missing_z=missing_z)
+        _run(policy, 30)
+        return policy
+
+    with pytest.raises(InvalidInput, match="missing_z"):
+        taught("raise").update(x, 0, None, 1.0)
+    policy = taught("drop")
+    before = policy.weights
+    policy.update(x, 0, None, 1.0)
+    assert np.array_equal(policy.weights, before)
+    policy = taught("impute")
+    twin = taught("raise")
+    z_hat = policy.context_map.predict(x)[0]
+    map_before = policy.context_map.weights
+    policy.update(x, 0, None, 1.0)
+    assert np.array_equal(policy.context_map.weights, map_before), "an imputed z taught the map"
+    twin.credit(x, 0, z_hat, 1.0, z_hat=z_hat)
+    assert np.array_equal(policy.weights, twin.weights)
+
+
+@pytest.mark.parametrize("kind", [LinUCBPhiHat, RobustPoLinUCB])
+def test_credit_wants_the_prediction_from_before_where_it_is_needed(kind: Any) -> None:
+    policy = kind(3, RidgeMap(4, 2))
+    with pytest.raises(InvalidInput, match="observe"):
+        policy.credit(np.ones(4), 0, np.ones(2), 1.0)
+    assert policy.pulls.sum() == 0.0
+
+
+def test_z_alone_teaches_the_map_and_no_arm() -> None:
+    policy = PoLinUCB(3, RidgeMap(4, 2))
+    z_hat = policy.observe(np.ones(4), 0, np.ones(2))
+    assert z_hat is not None
+    assert z_hat.tolist() == [0.0, 0.0]  # the prediction from before
+    assert policy.context_map.predict(np.ones(4))[0] != pytest.approx([0.0, 0.0])
+    assert policy.pulls.sum() == 0.0
+
+
+def test_each_policy_teaches_its_own_copy_of_a_map() -> None:
+    phi_hat = RidgeMap(4, 2)
+    one, other = PoLinUCB(3, phi_hat), PoLinUCB(3, phi_hat)
+    one.observe(np.ones(4), 0, np.ones(2))
+    assert not other.context_map.predict(np.ones(4)).any()
+    assert not phi_hat.predict(np.ones(4)).any()
+
+
+def test_a_map_per_arm_keeps_follow_ups_of_arms_apart() -> None:
+    policy = PoLinUCB(2, PerArmMap(RidgeMap(1, 1, ridge=0.01)), ridge=0.01, arm_radius=0.0)
+    for x in (1.0, 2.0, 3.0):
+        policy.update([x], 0, [x], x)  # z = x, reward = z
+        policy.update([x], 1, [-x], x)  # z = -x, reward = -z
+    assert policy.context_map.predict([2.0], [0, 1]).ravel() == pytest.approx([2.0, -2.0], rel=0.01)
+    policy.remove_arm(1)
+    assert policy.context_map.predict([2.0], [1]).ravel().tolist() == [0.0]
+
+
+def test_algorithm_2s_theory_radius_grows_with_the_maps_errors() -> None:
+    policy = LinUCBPhiHat(
+        3, RidgeMap(4, 2, ridge=1.0, map_radius=1.0), ridge=1.0, arm_radius="determinant", u_bound=5.0
+    )
+    first = policy._radius(np.arange(3)).copy()
+    policy.update(np.ones(4), 0, np.ones(2), 1.0)
+    assert policy._map_errors > 0.0
+    assert (policy._radius(np.arange(3)) > first).all(), "every arm pays, whichever was served"
+
+
+def test_ties_are_broken_at_random_and_the_propensity_says_so() -> None:
+    rng = np.random.default_rng(0)
+    decisions = [LinUCB(4, 2).select([1.0, 2.0], rng) for _ in range(400)]
+    counts = np.bincount([decision.arm for decision in decisions], minlength=4)
+    assert {decision.propensity for decision in decisions} == {0.25}
+    assert (counts > 60).all()
+
+
+def test_epsilon_greedy_mixes_exactly_over_the_eligible() -> None:
+    policy = EpsilonGreedy(LinUCB(4, 1, ridge=1.0, arm_radius=0.0), epsilon=0.4)
+    policy.update([1.0], 2, None, 1.0)
+    assert policy.propensities([1.0]) == pytest.approx([0.1, 0.1, 0.7, 0.1])
+    assert policy.propensities([1.0], arms=[0, 2]) == pytest.approx([0.2, 0.0, 0.8, 0.0])
+    with pytest.raises(InvalidInput, match="chooses from x"):
+        EpsilonGreedy(LinUCBOracle(2, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (lambda: LinUCB(0, 2), "n_arms"),
+        (lambda: LinUCB(2.0, 2), "n_arms"),
+        (lambda: LinUCB(2, 0), "dim_x"),
+        (lambda: LinUCB(2, 2, ridge=0.0), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=-1.0), "ridge"),
+        (lambda: LinUCB(2, 2, ridge="lasso"), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=np.nan), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=(1.0, 2.0)), "no z"),
+        (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, 2.0, 3.0)), "pair"),
+        (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, -2.0)), "ridge"),
+        (lambda: LinUCBOracle(2, 2, 1, missing_z="impute"), "missing_z"),
+        (lambda: LinUCB(2, 2, delta=0.0), "delta"),
+        (lambda: LinUCB(2, 2, delta=1.0), "delta"),
+        (lambda: LinUCB(2, 2, arm_radius="wide"), "arm_radius"),
+        (lambda: LinUCB(2, 2, arm_radius=-1.0), "arm_radius"),
+        (lambda: LinUCB(2, 2, arm_radius="closed_form"), "u_bound"),
+        (lambda: LinUCB(2, 2, exploration=-0.1), "exploration"),
+        (lambda: LinUCB(2, 2, intercept=1), "intercept"),
+        (lambda: PoLinUCB(2, RidgeMap(2, 1), optimism="hope"), "optimism"),
+        (lambda: PoLinUCB(2, RidgeMap(2, 1), missing_z="guess"), "missing_z"),
+        (lambda: PoLinUCB(2, object()), "context map"),
+        (lambda: LinUCBPhiHat(2, RidgeMap(2, 1), prediction="during"), "prediction"),
+        (lambda: LinUCBPhiHat(2, RidgeMap(2, 1), arm_radius="determinant"), "u_bound"),
+        (lambda: EpsilonGreedy(RandomPolicy(2), epsilon=1.1), "epsilon"),
+        (lambda: RidgeMap(2, 1, ridge=0.0), "ridge"),
+        (lambda: RidgeMap(2, 1, delta=2.0), "delta"),
+        (lambda: RidgeMap(2, 1, map_rate=0.6), "map_rate"),
+        (lambda: RidgeMap(2, 1, map_radius="wide"), "map_radius"),
+        (lambda: RidgeMap(2, 2, noise_scale=[1.0]), "noise_scale"),
+        (lambda: RidgeMap(2, 1, features=3), "features"),
+        (lambda: RidgeMap(2, 1, features=lambda x: x[5]), "features"),
+        (lambda: RidgeMap(2, 1, features=lambda x: x[None]), "features"),
+        (lambda: PerArmMap(3), "context map"),
+        (lambda: KnownMap(2, 1, function=3), "callable"),
+    ],
+)
+def test_bad_settings_say_what_was_wanted(make: Any, wanted: str) -> None:
+    with pytest.raises(InvalidInput, match=wanted) as caught:
+        make()
+    assert "wanted" in str(caught.value)
+
+
+def test_an_unknown_option_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="alpha"):
+        LinUCB(2, 2, alpha=1.0)
+
+
+def test_features_that_fail_in_mid_run_change_nothing() -> None:
+    def fragile(x: FloatArray) -> FloatArray:
+        return x if x[0] < 5.0 else np.full(2, np.nan)
+
+    policy = PoLinUCB(2, RidgeMap(2, 1, features=fragile))
+    policy.update([1.0, 1.0], 0, [1.0], 1.0)
+    before = policy.weights, policy.context_map.weights
+    with pytest.raises(InvalidInput, match="features"):
+        policy.update([9.0, 1.0], 0, [1.0], 1.0)
+    assert np.array_equal(policy.weights, before[0])
+    assert np.array_equal(policy.context_map.weights, before[1])
+
+
+def test_messages_say_what_got_wanted() -> None:
+    policy = LinUCB(2, 4)
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidInput, match=r"^x has shape \(3,\), wanted \(4,\)$"):
+        policy.select(np.zeros(3), rng)
+    with pytest.raises(InvalidInput, match=r"^x has nan at \[2\], wanted finite numbers$"):
+        policy.select([0.0, 1.0, np.nan, 2.0], rng)
+    with pytest.raises(InvalidInput, match=r"^arm is 7, wanted one of 0, 1$"):
+        policy.update(np.zeros(4), 7, None, 1.0)
+    with pytest.raises(InvalidInput, match="only arm"):
+        RandomPolicy(1).remove_arm(0)
+
+
+def test_integers_booleans_and_lists_are_numbers_too() -> None:
+    policy = LinUCB(2, 2)
+    policy.update([1, 0], np.int64(1), None, True)
+    assert policy.select(np.array([1, 0], dtype=np.int8), np.random.default_rng(0)) == Decision(1, 1.0)

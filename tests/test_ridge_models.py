@@ -1,0 +1,225 @@
+"""The linear core against direct solves, and its kernels against plain numpy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postserve.linalg import kernels, reference
+from postserve.linalg.cholesky import factorise
+from postserve.linalg.ridge import REFACTORISE_EVERY, RidgeModels
+from postserve.types import FloatArray
+
+EPS = float(np.finfo(float).eps)
+
+
+def well_scaled(rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, 12))
+
+
+def collinear(rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, 4)) @ rng.standard_normal((4, 12))
+
+
+def badly_scaled(rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, 12)) * np.logspace(-6, 6, 12)
+
+
+def trained(U: FloatArray, y: FloatArray, ridge: Any) -> RidgeModels:
+    models = RidgeModels(1, {"x": U.shape[1]}, n_outputs=y.shape[1], ridge=ridge)
+    for u, target in zip(U, y, strict=True):
+        models.update(0, u, target)
+    return models
+
+
+def equilibrated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The matrix with a unit diagonal, and the scale that makes it so: what Cholesky really faces."""
+    scale = np.sqrt(np.diagonal(matrix))
+    return matrix / np.outer(scale, scale), scale
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("features", [well_scaled, collinear, badly_scaled])
+def test_sums_and_cache_equal_a_direct_solve_after_10_000_updates(features: Any, ridge: float) -> None:
+    rng = np.random.default_rng(0)
+    U = features(rng, 10_000)
+    y = (U / np.abs(U).max(axis=0)) @ rng.standard_normal((12, 1)) + 0.1 * rng.standard_normal((10_000, 1))
+    models = trained(U, y, ridge)
+    gram, moment = U.T @ U, y.T @ U
+    assert np.allclose(models.gram[0], gram, rtol=1e-12, atol=1e-12 * np.abs(gram).max())
+    assert np.allclose(models.moment[0], moment, rtol=1e-9, atol=1e-12 * np.abs(moment).max())
+
+    # The truth, solved in units in which the matrix has a unit diagonal: condition numbers, and so
+    # the accuracy anyone can hope for, are then those of the problem, not of its units.
+    scaled, scale = equilibrated(models.gram[0] + ridge * np.eye(12))
+    kappa = np.linalg.cond(scaled)
+    tolerance = max(1e-9, 100.0 * kappa * EPS) if features is not well_scaled else 1e-9
+    inverse = np.linalg.inv(scaled)
+    weights = np.linalg.solve(scaled, models.moment[0, 0] / scale)
+    got_inverse = models.inverse[0] * np.outer(scale, scale)
+    assert np.abs(got_inverse - inverse).max() <= tolerance * np.abs(inverse).max()
+    assert np.abs(models.weights[0, 0] * scale - weights).max() <= tolerance * np.abs(weights).max()
+    widths = models.project(U[:100], np.zeros(100, dtype=np.int64)).widths
+    direct = np.sqrt(np.einsum("ij,jk,ik->i", U[:100] / scale, inverse, U[:100] / scale))
+    assert np.abs(widths - direct).max() <= tolerance * direct.max()
+
+
+def test_a_million_updates_leave_weights_and_widths_finite() -> None:
+    rng = np.random.default_rng(0)
+    block = 1000
+    models = RidgeModels(1, {"x": 6}, ridge=0.01)
+    for _ in range(1_000_000 // block):
+        U = rng.standard_normal((block, 6)) * np.logspace(-3, 3, 6)
+        U[:, 5] = U[:, 4]  # collinear too
+        for u, y in zip(U, rng.standard_normal((block, 1)), strict=True):
+            models.update(0, u, y)
+    widths = models.project(U, np.zeros(block, dtype=np.int64)).widths
+    assert models.pulls[0] == 1_000_000
+    assert np.isfinite(models.weights).all()
+    assert np.isfinite(widths).all()
+    assert (widths >= 0.0).all()
+    direct = np.linalg.solve(models.gram[0] + 0.01 * np.eye(6), models.moment[0, 0])
+    assert np.allclose(models.weights[0, 0], direct, rtol=1e-6, atol=1e-6 * np.abs(direct).max())
+
+
+def test_the_inverse_is_renewed_on_schedule() -> None:
+    rng = np.random.default_rng(0)
+    models = RidgeModels(1, {"x": 3}, ridge=1.0)
+    models.inverse[0] += 1e-3  # damage that rank-one updates alone would carry along
+    for u in rng.standard_normal((REFACTORISE_EVERY, 3)):
+        models.update(0, u, np.zeros(1))
+    assert np.allclose(models.inverse[0], np.linalg.inv(models.gram[0] + np.eye(3)), rtol=1e-12, atol=0)
+
+
+def test_the_inverse_is_renewed_when_digits_are_lost() -> None:
+    """One row a trillion times the ridge leaves no digit in a rank-one update."""
+    models = RidgeModels(1, {"x": 2}, ridge=1.0)
+    models.update(0, np.array([1e8, 1.0]), np.zeros(1))
+    direct = np.array([[2.0, -1e8], [-1e8, 1e16 + 1.0]]) / (2.0 * (1e16 + 1.0) - 1e16)
+    assert np.allclose(models.inverse[0], direct, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 0.01, 1.0, 100.0])
+def test_a_cold_models_width_is_the_norm_over_the_root_of_the_ridge(ridge: float) -> None:
+    u = np.array([[3.0, 4.0]])
+    assert RidgeModels(1, {"x": 2}, ridge=ridge).project(u, np.array([0])).widths == pytest.approx(
+        5.0 / np.sqrt(ridge)
+    )
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 4), st.floats(0.01, 100.0))
+def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int, ridge: float) -> None:
+    rng = np.random.default_rng(seed)
+    U, y = rng.standard_normal((20, dim)), rng.standard_normal((20, outputs))
+    states = []
+    for module in (kernels, reference):
+        gram, moment, squares = np.zeros((dim, dim)), np.zeros((outputs, dim)), np.zeros(outputs)
+        inverse, weights = np.eye(dim) / ridge, np.zeros((outputs, dim))
+        means, widths = np.empty((20, outputs)), np.empty(20)
+        growth = []
+        for u, target in zip(U, y, strict=True):
+            module.add_row(gram, moment, squares, u, target)
+            growth.append(module.rank_one(inverse, weights, u, target, np.empty(dim)))
+        module.project(inverse[None], weights[None], np.zeros(20, dtype=np.int64), U, means, widths)
+        states.append((gram, moment, squares, inverse, weights, means, widths, np.array(growth)))
+    for compiled, plain in zip(*states, strict=True):
+        assert np.allclose(compiled, plain, rtol=1e-9, atol=1e-12)
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 10**6), st.integers(1, 20), st.floats(1e-6, 1e3))
+def test_the_compiled_cholesky_agrees_with_the_reference(seed: int, dim: int, ridge: float) -> None:
+    rows = np.random.default_rng(seed).standard_normal((dim, dim))
+    matrix = rows.T @ rows + ridge * np.eye(dim)
+    results = []
+    for module in (kernels, reference):
+        root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
+        log_det = module.cholesky_inverse(matrix.copy(), root, inverse)
+        results.append((np.array(log_det), root, inverse))
+    kappa = float(np.linalg.cond(matrix))
+    for compiled, plain in zip(*results, strict=True):
+        assert np.abs(compiled - plain).max() <= 100.0 * kappa * EPS * max(1.0, float(np.abs(plain).max()))
+
+
+def test_a_matrix_that_is_not_positive_is_refused_by_both() -> None:
+    matrix = np.array([[1.0, 2.0], [2.0, 1.0]])
+    for module in (kernels, reference):
+        assert np.isnan(module.cholesky_inverse(matrix.copy(), np.empty((2, 2)), np.empty((2, 2))))
+
+
+def test_rounding_that_makes_a_gram_indefinite_is_mended() -> None:
+    u = np.array([1e30, 1.0])
+    factor = factorise(np.outer(u, u), np.array([1e-30, 1e-30]), np.array([[1.0, 1.0]]))
+    assert np.isfinite(factor.inverse).all()
+    assert np.isfinite(factor.solution).all()
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(0, 30), st.floats(0.01, 100.0))
+def test_log_det_is_kept_along(seed: int, dim: int, n: int, ridge: float) -> None:
+    rng = np.random.default_rng(seed)
+    models = trained(rng.standard_normal((n, dim)), rng.standard_normal((n, 1)), ridge)
+    direct = np.linalg.slogdet(models.gram[0] + ridge * np.eye(dim))[1] - dim * np.log(ridge)
+    assert models.log_det[0] == pytest.approx(direct, rel=1e-9, abs=1e-9)
+
+
+def test_outputs_share_a_gram_and_differ_in_their_weights() -> None:
+    rng = np.random.default_rng(0)
+    U, y = rng.standard_normal((50, 4)), rng.standard_normal((50, 3))
+    models = trained(U, y, 2.0)
+    assert np.allclose(models.weights[0].T, np.linalg.solve(U.T @ U + 2.0 * np.eye(4), U.T @ y))
+
+
+def test_forgetting_scales_the_sums_and_never_the_prior() -> None:
+    rng = np.random.default_rng(0)
+    U, y = rng.standard_normal((50, 4)), rng.standard_normal((50, 1))
+    models = trained(U, y, 2.0)
+    models.forget(0.25)
+    assert np.allclose(
+        models.weights[0, 0], np.linalg.solve(U.T @ U / 4 + 2.0 * np.eye(4), U.T @ y[:, 0] / 4)
+    )
+    assert models.pulls[0] == 12.5
+    assert models.updates == 50
+
+
+def test_merging_adds_the_sums() -> None:
+    rng = np.random.default_rng(0)
+    U, y = rng.standard_normal((50, 4)), rng.standard_normal((50, 1))
+    whole, half = trained(U, y, 2.0), trained(U[:20], y[:20], 2.0)
+    half.merge(trained(U[20:], y[20:], 2.0))
+    for name in ("gram", "moment", "squares", "pulls", "inverse", "weights", "log_det"):
+        assert np.allclose(getattr(half, name), getattr(whole, name), rtol=1e-9, atol=1e-12), name
+
+
+def test_models_come_and_go_without_touching_the_others() -> None:
+    rng = np.random.default_rng(0)
+    models = RidgeModels(3, {"x": 2}, ridge=1.0)
+    for model in (0, 1, 2, 2):
+        models.update(model, rng.standard_normal(2), rng.standard_normal(1))
+    last = models.weights[2].copy()
+    models.remove(1)
+    models.add()
+    assert models.n_models == 3
+    assert np.array_equal(models.weights[1], last)
+    assert models.pulls.tolist() == [1.0, 2.0, 0.0]
+    assert np.array_equal(models.inverse[2], np.eye(2))
+
+
+@pytest.mark.parametrize("scale", [2.0**-30, 2.0**30])
+def test_powers_of_two_scale_every_number_exactly(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    U, y = rng.standard_normal((300, 7)), rng.standard_normal((300, 2))
+    by = np.where(np.arange(7) < 4, scale, 1.0)
+    fits = []
+    for factor in (np.ones(7), by):
+        models = RidgeModels(1, {"x": 4, "z": 3}, n_outputs=2)
+        for u, target in zip(U, y, strict=True):
+            models.update(0, u * factor, target)
+        fits.append(models)
+    one, other = fits
+    assert np.array_equal(other.weights * by, one.weights)
+    assert np.array_equal(other.inverse * np.outer(by, by), one.inverse)
+    assert np.array_equal(other.noise_variance, one.noise_variance)

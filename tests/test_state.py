@@ -1,0 +1,173 @@
+"""State files: what is refused, and that nothing is half-written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import postserve
+from postserve import (
+    EpsilonGreedy,
+    KnownMap,
+    LinUCB,
+    PoLinUCB,
+    RidgeMap,
+    SklearnMap,
+    StateMismatch,
+)
+
+
+def double(x: Any) -> Any:
+    return 2.0 * x
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    policy = PoLinUCB(3, RidgeMap(2, 1))
+    policy.update([1.0, 2.0], 1, [3.0], 4.0)
+    policy.save(tmp_path / "policy.npz")
+    return tmp_path / "policy.npz"
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, value in changes.items():
+        if value is None:
+            del arrays[name]
+        else:
+            arrays[name] = value
+    with path.open("wb") as file_:
+        np.savez(file_, **arrays)
+
+
+def header_of(path: Path) -> Any:
+    with np.load(path) as file:
+        return json.loads(str(file["header"]))
+
+
+def test_a_file_cut_short_anywhere_is_refused(path: Path) -> None:
+    whole = path.read_bytes()
+    for length in [0, 1, 100, *range(200, len(whole), 997), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(StateMismatch, match="wanted"):
+            postserve.load(path)
+
+
+def test_a_flipped_byte_in_an_array_is_noticed(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    at = whole.find(np.float64(4.0).tobytes())  # the moment's reward, deep in an array
+    assert at > 0
+    whole[at] ^= 1
+    path.write_bytes(bytes(whole))
+    with pytest.raises(StateMismatch, match="damaged"):
+        postserve.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gram": np.zeros((2, 3, 3))}, r"gram has shape \(2, 3, 3\), wanted \(3, 3, 3\)"),
+        ({"gram": np.zeros((3, 3, 3), dtype=np.float32)}, "gram has dtype float32, wanted float64"),
+        ({"gram": np.full((3, 3, 3), np.nan)}, "gram has values that are not finite"),
+        ({"context_map.gram": None}, "no array context_map.gram"),
+        ({"header": None}, "damaged or no state file"),
+        ({"header": np.array("{}")}, "damaged or no state file"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(path: Path, changes: dict[str, Any], message: str) -> None:
+    rewrite(path, **changes)
+    with pytest.raises(StateMismatch, match=message):
+        postserve.load(path)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_a_state_of_another_version_is_refused(path: Path, version: Any) -> None:
+    rewrite(path, header=np.array(json.dumps({**header_of(path), "version": version})))
+    with pytest.raises(StateMismatch, match="version"):
+        postserve.load(path)
+
+
+def test_a_state_of_another_class_is_refused(path: Path) -> None:
+    with pytest.raises(StateMismatch, match="holds a PoLinUCB, wanted a LinUCB"):
+        postserve.load(path, kind=LinUCB)
+    assert isinstance(postserve.load(path, kind=PoLinUCB), PoLinUCB)
+    header = header_of(path)
+    header["state"]["class"] = "Nonesuch"
+    rewrite(path, header=np.array(json.dumps(header)))
+    with pytest.raises(StateMismatch, match="Nonesuch"):
+        postserve.load(path)
+
+
+def test_settings_that_do_not_fit_are_refused(path: Path) -> None:
+    header = header_of(path)
+    header["state"]["settings"]["optimism"] = {"value": "hope"}
+    rewrite(path, header=np.array(json.dumps(header)))
+    with pytest.raises(StateMismatch, match="optimism"):
+        postserve.load(path)
+
+
+def test_what_is_not_a_state_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a state")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for name in ("text", "array.npy"):
+        with pytest.raises(StateMismatch, match="wanted"):
+            postserve.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        postserve.load(tmp_path / "nowhere")
+
+
+def test_objects_are_named_and_handed_back(tmp_path: Path) -> None:
+    policy = EpsilonGreedy(PoLinUCB(2, RidgeMap(2, 1, features=double)))
+    policy.save(tmp_path / "state")
+    with pytest.raises(StateMismatch, match=r"policy\.context_map\.features"):
+        postserve.load(tmp_path / "state")
+    with pytest.raises(StateMismatch, match="no object"):
+        postserve.load(tmp_path / "state", objects={"policy.context_map.features": double, "extra": double})
+    loaded = postserve.load(tmp_path / "state", objects={"policy.context_map.features": double})
+    assert loaded.policy.context_map.features is double
+
+
+def test_a_known_maps_function_is_handed_back(tmp_path: Path) -> None:
+    PoLinUCB(2, KnownMap(2, 2, function=double)).save(tmp_path / "state")
+    loaded = postserve.load(tmp_path / "state", objects={"context_map.function": double})
+    assert loaded.context_map.predict([1.0, 2.0]).tolist() == [[2.0, 4.0]]
+
+
+def test_an_incremental_regressor_must_come_back_fitted(tmp_path: Path) -> None:
+    from sklearn.linear_model import SGDRegressor
+
+    phi_hat = SklearnMap(2, 1, SGDRegressor())
+    phi_hat.update([1.0, 2.0], 0, [3.0])
+    phi_hat.save(tmp_path / "state")
+    with pytest.raises(StateMismatch, match="unfitted"):
+        postserve.load(tmp_path / "state", objects={"regressor": SGDRegressor()})
+    loaded = postserve.load(tmp_path / "state", objects={"regressor": phi_hat.regressor})
+    assert np.array_equal(loaded.predict([1.0, 2.0]), phi_hat.predict([1.0, 2.0]))
+    loaded.update([1.0, 2.0], 0, [9.0])
+    assert not np.array_equal(loaded.predict([1.0, 2.0]), phi_hat.predict([1.0, 2.0])), "it was shared"
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(path: Path, monkeypatch: Any) -> None:
+    old = path.read_bytes()
+
+    def full_disk(*args: Any, **kwargs: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        PoLinUCB(3, RidgeMap(2, 1)).save(path)
+    assert path.read_bytes() == old
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_users_own_class_is_found_by_its_name(tmp_path: Path) -> None:
+    class Cautious(LinUCB):
+        """A policy defined elsewhere."""
+
+    Cautious(2, 3, exploration=0.5).save(tmp_path / "state")
+    loaded = postserve.load(tmp_path / "state")
+    assert isinstance(loaded, Cautious)
+    assert repr(loaded) == "Cautious(n_arms=2, dim_x=3, exploration=0.5)"

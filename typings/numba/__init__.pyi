@@ -1,0 +1,6 @@
+from collections.abc import Callable, Set
+from typing import TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+def njit(*, cache: bool = ..., error_model: str = ..., fastmath: Set[str] = ...) -> Callable[[_F], _F]: ...

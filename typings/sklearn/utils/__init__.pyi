@@ -1,0 +1,3 @@
+from typing import Any
+
+def get_tags(estimator: Any) -> Any: ...

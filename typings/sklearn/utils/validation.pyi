@@ -1,0 +1,3 @@
+from typing import Any
+
+def check_is_fitted(estimator: Any) -> None: ...
