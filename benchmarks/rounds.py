@@ -60,6 +60,10 @@ def measure() -> dict[str, float]:
     found["PoLinUCB (10 arms, 100 + 5), plugin"] = _ratio(
         _polinucb(po), _plain_polinucb(NumpyPoLinUCB(10, 100, 5))
     )
+    joint, plugin = (PoLinUCB(10, RidgeMap(100, 5), optimism=kind) for kind in ("joint", "plugin"))
+    found["PoLinUCB joint, over plugin, both with their defaults"] = _ratio(
+        _polinucb(joint), _polinucb(plugin)
+    )
     return found
 
 

@@ -11,6 +11,11 @@ import pytest
 
 import postserve
 
+
+def is_protocol(value: Any) -> bool:
+    return bool(getattr(value, "_is_protocol", False))
+
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -27,8 +32,8 @@ def test_every_public_name_resolves_and_says_what_it_is() -> None:
     for name in postserve.__all__:
         value = getattr(postserve, name)
         assert inspect.getdoc(value), f"{name} has no docstring"
-        plain = inspect.isclass(value) and issubclass(value, Exception | tuple)
-        assert plain or ">>>" in (value.__doc__ or ""), f"{name} has no doctest"
+        plain = inspect.isclass(value) and (issubclass(value, Exception | tuple) or is_protocol(value))
+        assert plain or inspect.ismodule(value) or ">>>" in value.__doc__, f"{name} has no doctest"
     assert sorted(postserve.__all__) == postserve.__all__
     assert set(postserve.__all__) <= set(dir(postserve))
     with pytest.raises(AttributeError, match="Nonesuch"):

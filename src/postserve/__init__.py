@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from postserve import confidence, conformance
     from postserve.context_maps import KnownMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
     from postserve.environments import SyntheticEnvironment
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
         RandomPolicy,
         RobustPoLinUCB,
     )
+    from postserve.protocols import ContextMap, Environment, Policy
     from postserve.state import load
     from postserve.types import Decision, Decisions, Prior, Rounds
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ContextMap",
     "Decision",
     "Decisions",
+    "Environment",
     "EpsilonGreedy",
     "InvalidInput",
     "KnownMap",
@@ -36,6 +40,7 @@ __all__ = [
     "NetworkMap",
     "PerArmMap",
     "PoLinUCB",
+    "Policy",
     "PostserveError",
     "Prior",
     "RandomPolicy",
@@ -45,6 +50,8 @@ __all__ = [
     "SklearnMap",
     "StateMismatch",
     "SyntheticEnvironment",
+    "confidence",
+    "conformance",
     "load",
 ]
 
@@ -61,13 +68,17 @@ _ROOMS = {
         "RandomPolicy",
         "RobustPoLinUCB",
     ),
+    "protocols": ("ContextMap", "Environment", "Policy"),
     "state": ("load",),
     "types": ("Decision", "Decisions", "Prior", "Rounds"),
 }
+_MODULES = ("confidence", "conformance")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"postserve.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'postserve' has no attribute {name!r}")
     value = getattr(import_module(f"postserve.{_ROOM_OF[name]}"), name)

@@ -45,17 +45,19 @@ def number(
     most: float | None = None,
 ) -> float:
     """A finite float within the limits that are given."""
-    if not isinstance(value, Real | np.bool_) or not math.isfinite(value):
+    if type(value) is not float and not isinstance(value, Real | np.bool_):
         raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
     result = float(value)
-    limits = (
-        ("above", above, above is None or result > above),
-        ("at least", least, least is None or result >= least),
-        ("below", below, below is None or result < below),
-        ("at most", most, most is None or result <= most),
-    )
-    if not all(holds for _, _, holds in limits):
-        wanted = " and ".join(f"{word} {limit:g}" for word, limit, _ in limits if limit is not None)
+    if not math.isfinite(result):
+        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
+    if (
+        (above is not None and result <= above)
+        or (least is not None and result < least)
+        or (below is not None and result >= below)
+        or (most is not None and result > most)
+    ):
+        limits = {"above": above, "at least": least, "below": below, "at most": most}
+        wanted = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
         raise InvalidInput(f"{name} is {result:g}, wanted a number {wanted}")
     if abs(result) > MAX_NORM:
         raise InvalidInput(f"{name} is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
@@ -105,6 +107,8 @@ def arm_ids(name: str, value: Any) -> IntArray:
 
 
 def _floats(name: str, value: Any) -> FloatArray:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
+        return value
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -115,10 +119,10 @@ def _floats(name: str, value: Any) -> FloatArray:
 
 
 def _check_finite(name: str, array: FloatArray) -> None:
-    # One sum of squares tells all three; what exactly is wrong is asked only on the way out.
+    # One sum of squares tells all three (vdot overflows without a warning); what exactly is wrong
+    # is asked only on the way out.
     flat = array.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = float(flat @ flat)
+    square = float(np.vdot(flat, flat))
     if square <= MAX_NORM**2:
         return
     bad = np.flatnonzero(~np.isfinite(flat))

@@ -85,6 +85,23 @@ def rank_one(inverse: FloatArray, weights: FloatArray, u: FloatArray, y: FloatAr
 
 
 @njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def learn(
+    gram: FloatArray,
+    moment: FloatArray,
+    squares: FloatArray,
+    inverse: FloatArray,
+    weights: FloatArray,
+    model: int,
+    u: FloatArray,
+    y: FloatArray,
+    v: FloatArray,
+) -> float:
+    """One more row of one model: its sums by `add_row`, its cache by `rank_one`, whose q it returns."""
+    add_row(gram[model], moment[model], squares[model], u, y)
+    return rank_one(inverse[model], weights[model], u, y, v)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:
     """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive.
 

@@ -33,7 +33,7 @@ since the last factorisation is the drift, free of units. At this much it is 2e-
 FIRST_REFIT = 8
 REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
-"""Before the first refit p0 follows the moments: after every update for the first 32 rounds, and
+"""Before the first refit p0 follows the moments: after every update for the first 16 rounds, and
 then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-6
 
@@ -127,12 +127,15 @@ class RidgeModels:
 
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
         """One more row: the sums first, then the cache, then the prior if it is due."""
-        kernels.add_row(self.gram[model], self.moment[model], self.squares[model], u, y)
         self.pulls[model] += 1.0
         self.updates += 1
-        if self.evidence and self._renew_prior(u, y):
+        if self.evidence and self._prior_is_due(u, y):
+            kernels.add_row(self.gram[model], self.moment[model], self.squares[model], u, y)
+            self._renew_prior()
             return
-        q = kernels.rank_one(self.inverse[model], self.weights[model], u, y, self._v)
+        q = kernels.learn(
+            self.gram, self.moment, self.squares, self.inverse, self.weights, model, u, y, self._v
+        )
         self._age[model] += 1
         self._loss[model] += abs(q)
         if q >= 0.0 and self._loss[model] <= MAX_LOSS and self._age[model] < REFACTORISE_EVERY:
@@ -206,23 +209,25 @@ class RidgeModels:
             self._adopt(evidence.refit(self._sums(), self._sizes, tolerance=EXACT_TOLERANCE))
             self._fitted_at = self.updates
 
-    def _renew_prior(self, u: FloatArray, y: FloatArray) -> bool:
-        """Refit, or follow the moments with p0, if that is due; True where it renewed the caches."""
-        if self._fitted_at == 0:
-            if self.updates < max(FIRST_REFIT, self.n_models):
-                if self.updates < REFRESH_GROWTH * self._followed_at and not self._wakes(u, y):
-                    return False
-                self._adopt(evidence.centre(evidence.measure_units(self._sums(), self._sizes)))
-                self._followed_at = self.updates
-                return True
-            start = None
-        elif self.updates >= REFIT_GROWTH * self._fitted_at or self._wakes(u, y):
-            start = np.where(self._silent, 0.0, self._block_ridge)
+    def _prior_is_due(self, u: FloatArray, y: FloatArray) -> bool:
+        """Whether this row, already counted, brings a refit, or p0 at new moments before the first."""
+        if self._awaits_first_refit:
+            return self.updates >= REFRESH_GROWTH * self._followed_at or self._wakes(u, y)
+        return self.updates >= REFIT_GROWTH * self._fitted_at or self._wakes(u, y)
+
+    @property
+    def _awaits_first_refit(self) -> bool:
+        return self._fitted_at == 0 and self.updates < max(FIRST_REFIT, self.n_models)
+
+    def _renew_prior(self) -> None:
+        if self._awaits_first_refit:
+            self._adopt(evidence.centre(evidence.measure_units(self._sums(), self._sizes)))
+            self._followed_at = self.updates
         else:
-            return False
-        self._adopt(evidence.refit(self._sums(), self._sizes, tolerance=SCHEDULED_TOLERANCE, start=start))
-        self._fitted_at = self.updates
-        return True
+            start = np.where(self._silent, 0.0, self._block_ridge) if self._fitted_at else None
+            fit = evidence.refit(self._sums(), self._sizes, tolerance=SCHEDULED_TOLERANCE, start=start)
+            self._adopt(fit)
+            self._fitted_at = self.updates
 
     def _wakes(self, u: FloatArray, y: FloatArray) -> bool:
         """Whether an output or a block that was zero until now has its first value.

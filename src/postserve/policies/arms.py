@@ -75,9 +75,11 @@ class ArmModels:
 
     def stack(self, *parts: FloatArray, rows: int = 1) -> FloatArray:
         """u = (parts, and 1 for an intercept), one row each; a part of one row serves them all."""
-        U = np.ones((rows, self.models.dim))
+        U = np.empty((rows, self.models.dim))
         for block, part in zip(self._parts, parts, strict=True):
             U[:, block] = part
+        if self.intercept:
+            U[:, -1] = 1.0
         return U
 
     def learn(self, slot: int, u: FloatArray, reward: float) -> None:
@@ -114,10 +116,12 @@ class ArmModels:
             )
         else:
             zeta = self.arm_radius
-        return np.asarray(np.full(len(slots), self.exploration) * zeta)
+        radii = np.empty(len(slots))
+        radii[:] = self.exploration * zeta
+        return radii
 
     def plugin(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
-        """Max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i]."""
+        """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i]."""
         means, widths = self.models.project(U, slots)
         return optimism.plugin(means[:, 0], widths, zeta)
 
@@ -130,7 +134,7 @@ class ArmModels:
         map_radius: Callable[[], FloatArray],
         moving: Sequence[str],
     ) -> FloatArray:
-        """Max over the ellipsoid of w and, as `kind` says, over the ball of z; Algorithm 1, line 3.
+        """max over the ellipsoid of w and, as `kind` says, over the ball of z; Algorithm 1, line 3.
 
         `moving` names the blocks of u that hold phi_hat(x), and so move with z.
         """

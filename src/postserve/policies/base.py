@@ -75,12 +75,12 @@ class BasePolicy(Persistent):
     # Learning
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
-        """Z and the reward came: `observe`, then `credit`."""
+        """z and the reward came: `observe`, then `credit`."""
         x, slot, z = self._check_round(x, arm, z)
         self._update(x, slot, z, number("reward", reward))
 
     def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
-        """Z came: the map learns; returns its prediction from before (None where z is not used)."""
+        """z came: the map learns; returns its prediction from before (None where z is not used)."""
         x, slot, z = self._check_round(x, arm, z)
         if self.dim_z is None:
             return None

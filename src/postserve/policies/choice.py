@@ -11,9 +11,10 @@ def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
     >>> choose(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0))
     (1, 1.0)
     """
-    ties = np.flatnonzero(scores == scores.max())
+    best = int(scores.argmax())
+    ties = np.flatnonzero(scores == scores[best])
     if len(ties) == 1:
-        return int(ties[0]), 1.0
+        return best, 1.0
     return int(ties[int(rng.random() * len(ties))]), 1.0 / len(ties)
 
 

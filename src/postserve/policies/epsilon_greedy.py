@@ -61,7 +61,7 @@ class EpsilonGreedy(Persistent):
         self.policy.update(x, arm, z, reward)
 
     def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
-        """Z came: the wrapped policy's map learns; returns its prediction from before."""
+        """z came: the wrapped policy's map learns; returns its prediction from before."""
         return self.policy.observe(x, arm, z)
 
     def credit(
