@@ -88,6 +88,8 @@ POLICIES: dict[str, Make] = {
     ),
     "RobustPoLinUCB": lambda: RobustPoLinUCB(3, ridge_map()),
     "RobustPoLinUCB-joint": lambda: RobustPoLinUCB(3, ridge_map(), optimism="joint"),
+    "RobustPoLinUCB-PerArmMap": lambda: RobustPoLinUCB(3, PerArmMap(ridge_map()), exploration=3.0),
+    "LinUCBPhiHat-explores": lambda: LinUCBPhiHat(3, ridge_map(), exploration=3.0, intercept=True),
     "RobustPoLinUCB-pair": lambda: RobustPoLinUCB(
         3, ridge_map(ridge=1.0), ridge=(1.0, 2.0), missing_z="impute"
     ),
@@ -167,6 +169,8 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "LinUCBPhiHat-after",
         "RobustPoLinUCB",
         "RobustPoLinUCB-joint",
+        "RobustPoLinUCB-PerArmMap",
+        "LinUCBPhiHat-explores",
         "LinUCB",
         "LinUCBOracle",
         "RandomPolicy",

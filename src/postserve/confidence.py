@@ -21,7 +21,7 @@ def arm_radius_closed_form(
     delta: float,
     w_bound: float = 2.0,
 ) -> FloatArray:
-    """zeta_{t,a} as printed below Equation (7) of the paper, Confidence Ellipsoid lemma, second form.
+    """zeta_{t,a} as printed below Equation (6); Confidence Ellipsoid lemma, second form (32).
 
     zeta = w_bound sqrt(ridge) + R sqrt(dim_u log((1 + n_a L_u²/ridge)/delta)), with w_bound = 2.
 
@@ -40,7 +40,7 @@ def arm_radius_determinant(
     delta: float,
     w_bound: float = 2.0,
 ) -> FloatArray:
-    """zeta_{t,a} of the Confidence Ellipsoid lemma, first form: tighter where dim_u > 1.
+    """zeta_{t,a} of the Confidence Ellipsoid lemma, first form (31): tighter where dim_u > 1.
 
     zeta = w_bound sqrt(ridge) + R sqrt(2 log(det(A)^{1/2} det(ridge I)^{-1/2}/delta)).
 
@@ -61,18 +61,24 @@ def phi_hat_radius_determinant(
     u_bound: float,
     delta: float,
     w_bound: float = 2.0,
+    beta_bound: float = 1.0,
 ) -> FloatArray:
     """Algorithm 2's own radius (appendix A): arms that regress on predictions pay for their errors.
 
-    zeta = sqrt(2 (L_eps² + R²) log(det^{1/2}…/(delta/2)))
-           + L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge).
+    zeta = sqrt(2 (B² L_eps² + R²) log(det^{1/2}…/(delta/2)))
+           + B L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge),  B = beta_bound >= ||beta||,
+
+    Equation (13) with B = 1 as the paper assumes; the noise of z and the errors reach the reward
+    through beta.
 
     >>> phi_hat_radius_determinant(ridge=4.0, log_det_ratio=0.0, map_errors=3.0, noise_scale=0.6,
     ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
     array(9.)
     """
-    noise = np.hypot(noise_scale, z_noise_scale) * np.sqrt(_twice_log(log_det_ratio, delta / 2.0))
-    return np.asarray(noise + _prediction_bias(ridge, map_errors, u_bound, w_bound))
+    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * np.sqrt(
+        _twice_log(log_det_ratio, delta / 2.0)
+    )
+    return np.asarray(noise + _prediction_bias(ridge, beta_bound * map_errors, u_bound, w_bound))
 
 
 def phi_hat_radius_closed_form(
@@ -86,19 +92,20 @@ def phi_hat_radius_closed_form(
     u_bound: float,
     delta: float,
     w_bound: float = 2.0,
+    beta_bound: float = 1.0,
 ) -> FloatArray:
     """The closed form of the same, with the factor dim_u that the printed one drops.
 
-    zeta = sqrt((L_eps² + R²) dim_u log((1 + n_a L_u²/ridge)/(delta/2)))
-           + L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge).
+    zeta = sqrt((B² L_eps² + R²) dim_u log((1 + n_a L_u²/ridge)/(delta/2)))
+           + B L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge).
 
     >>> phi_hat_radius_closed_form(ridge=4.0, pulls=0, dim_u=2, map_errors=3.0, noise_scale=0.6,
     ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
     array(9.)
     """
     spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta / 2.0))
-    noise = np.hypot(noise_scale, z_noise_scale) * spread
-    return np.asarray(noise + _prediction_bias(ridge, map_errors, u_bound, w_bound))
+    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * spread
+    return np.asarray(noise + _prediction_bias(ridge, beta_bound * map_errors, u_bound, w_bound))
 
 
 def map_radius_assumption(

@@ -11,20 +11,36 @@ from postserve.types import Decision, FloatArray, Rounds
 
 @runtime_checkable
 class Policy(Protocol):
-    """Chooses an arm from x alone; learns from z and the reward when they come."""
+    """Chooses an arm from x alone; learns from z and the reward when they come.
+
+    Input that cannot be used raises `InvalidInput` and changes nothing.
+    """
 
     @property
-    def arms(self) -> tuple[int, ...]: ...
+    def arms(self) -> tuple[int, ...]:
+        """The ids of the present arms, in rising order."""
+
+    @property
+    def dim_x(self) -> int | None:
+        """Length of x; None where it is not looked at."""
+
+    @property
+    def dim_z(self) -> int | None:
+        """Length of z; None where it is not used, and may be None in every call."""
 
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
-    ) -> Decision: ...
+    ) -> Decision:
+        """Choose one of the eligible arms (all where None); changes nothing but rng."""
 
-    def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray: ...
+    def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
+        """The probability of each of `self.arms`, zero where it is not eligible."""
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None: ...
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
+        """z and the reward came: `observe`, then `credit` with what it returned."""
 
-    def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None: ...
+    def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
+        """z came; returns the prediction of it that `credit` may want back, if there is one."""
 
     def credit(
         self,
@@ -34,36 +50,50 @@ class Policy(Protocol):
         reward: float,
         *,
         z_hat: npt.ArrayLike | None = None,
-    ) -> None: ...
+    ) -> None:
+        """The reward came; without z, refuse unless told what to do about it."""
 
 
 @runtime_checkable
 class ContextMap(Protocol):
-    """phi_hat: x -> E[z|x], with the radius of its confidence set."""
+    """phi_hat: x -> E[z|x], with the radius of its confidence set.
+
+    `arms` are ids: a map shared by all arms gives equal rows. Input that cannot be used raises
+    `InvalidInput` and changes nothing.
+    """
 
     @property
-    def dim_x(self) -> int: ...
+    def dim_x(self) -> int:
+        """Length of x."""
 
     @property
-    def dim_z(self) -> int: ...
+    def dim_z(self) -> int:
+        """Length of z."""
 
-    def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray: ...
+    def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """phi_hat(x) of shape (len(arms), dim_z)."""
 
-    def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray: ...
+    def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """e at x of shape (len(arms),): how far phi(x) may be from phi_hat(x), not negative."""
 
-    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray: ...
+    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
+        """A draw of phi(x) of shape (len(arms), dim_z), for Thompson sampling."""
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None: ...
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Learn that z followed x where this arm was served."""
 
 
 class Environment(Protocol):
     """The truth: draws rounds, and knows every arm's mean at phi(x)."""
 
-    def rounds(self, n: int, rng: np.random.Generator) -> Rounds: ...
+    def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
+        """n rounds as potential outcomes."""
 
-    def phi(self, x: npt.ArrayLike) -> FloatArray: ...
+    def phi(self, x: npt.ArrayLike) -> FloatArray:
+        """E[z|x]."""
 
-    def means(self, x: npt.ArrayLike) -> FloatArray: ...
+    def means(self, x: npt.ArrayLike) -> FloatArray:
+        """Every arm's mean reward at phi(x)."""
 
 
 # What only some maps can do. A policy asks with isinstance and says so where it needs it.

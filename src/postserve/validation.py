@@ -45,11 +45,9 @@ def number(
     most: float | None = None,
 ) -> float:
     """A finite float within the limits that are given."""
-    if type(value) is not float and not isinstance(value, Real | np.bool_):
-        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
-    result = float(value)
-    if not math.isfinite(result):
-        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
+    result = _finite(name, value)
+    if isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} is {value!r}, wanted a number")
     if (
         (above is not None and result <= above)
         or (least is not None and result < least)
@@ -61,6 +59,14 @@ def number(
         raise InvalidInput(f"{name} is {result:g}, wanted a number {wanted}")
     if abs(result) > MAX_NORM:
         raise InvalidInput(f"{name} is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
+    return result
+
+
+def reward_value(value: Any) -> float:
+    """A finite reward; True and False are 1 and 0."""
+    result = _finite("reward", value)
+    if abs(result) > MAX_NORM:
+        raise InvalidInput(f"reward is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
     return result
 
 
@@ -92,18 +98,38 @@ def generator(rng: Any) -> np.random.Generator:
     return rng
 
 
-def arm_ids(name: str, value: Any) -> IntArray:
-    """A non-empty array of whole numbers without repetitions, sorted."""
+def whole_numbers(name: str, value: Any) -> IntArray:
+    """A one-dimensional array of whole numbers."""
     try:
         array = np.asarray(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         array = np.empty(0, dtype=object)
-    if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
-        raise InvalidInput(f"{name} is {value!r}, wanted a non-empty sequence of arm ids")
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.shape != (0,)):
+        raise InvalidInput(f"{name} is {value!r}, wanted a sequence of arm ids")
+    return array.astype(np.int64)
+
+
+def arm_ids(name: str, value: Any) -> IntArray:
+    """A non-empty array of whole numbers without repetitions, sorted."""
+    array = whole_numbers(name, value)
+    if not len(array):
+        raise InvalidInput(f"{name} is empty, wanted at least one arm id")
     ids = np.unique(array)
     if len(ids) != len(array):
         raise InvalidInput(f"{name} is {value!r}, wanted each arm once")
-    return ids.astype(np.int64)
+    return ids
+
+
+def _finite(name: str, value: Any) -> float:
+    if type(value) is not float and not isinstance(value, Real | np.bool_):
+        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not math.isfinite(result):
+        raise InvalidInput(f"{name} is {value!r:.60}, wanted a finite number")
+    return result
 
 
 def _floats(name: str, value: Any) -> FloatArray:

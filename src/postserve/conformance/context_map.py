@@ -8,6 +8,7 @@ import numpy as np
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
     close,
+    learnt,
     reload,
     require,
     require_invalid,
@@ -22,6 +23,14 @@ from postserve.types import FloatArray
 Make = Callable[[], Any]
 N = 40
 ARMS = (0, 3)
+
+
+def it_has_the_verbs(make: Make) -> None:
+    """`make` makes a map, with all that the protocol names."""
+    require(callable(make), f"got a {type(make).__name__}, wanted a function that makes a fresh map")
+    phi_hat = make()
+    for name in ("dim_x", "dim_z", "predict", "radius", "sample", "update"):
+        require(hasattr(phi_hat, name), f"the map has no {name}")
 
 
 def answers_have_the_right_shapes(make: Make) -> None:
@@ -73,7 +82,7 @@ def state_round_trips(make: Make) -> None:
         _taught(one, seed=1)
     x = _pairs(phi_hat)[0][0]
     require(all(map(np.array_equal, _ask(phi_hat, x), _ask(twin, x))), "the loaded map answers otherwise")
-    require(same(snapshot(phi_hat), snapshot(twin)), "the loaded map learnt otherwise")
+    require(same(learnt(phi_hat), learnt(twin)), "the loaded map learnt otherwise")
 
 
 def bad_input_is_refused(make: Make) -> None:
@@ -134,6 +143,7 @@ def forgetting_keeps_it_working(make: Make) -> None:
 
 
 CONTEXT_MAP_CHECKS: tuple[Callable[[Make], None], ...] = (
+    it_has_the_verbs,
     answers_have_the_right_shapes,
     asking_changes_nothing,
     inputs_are_not_kept,

@@ -1,8 +1,9 @@
 """What the checks share: rounds to play, states to compare, and words for what failed."""
 
 import copy
+import inspect
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +73,47 @@ def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
     return chosen
 
 
-def snapshot(item: Any) -> Arrays:
-    """All learnt arrays, copied; of an object that is not Persistent, the arrays among its attributes."""
-    if isinstance(item, Persistent):
-        return {name: array.copy() for name, array in arrays_of(item).items()}
-    return {name: value.copy() for name, value in vars(item).items() if isinstance(value, np.ndarray)}
+def learnt(item: Any) -> Arrays:
+    """All learnt arrays of a Persistent object, copied."""
+    return {name: array.copy() for name, array in arrays_of(item).items()}
 
 
-def same(one: Arrays, other: Arrays) -> bool:
+def snapshot(item: Any) -> dict[str, Any]:
+    """Everything an object holds, by path, copied: whatever its class, a change shows."""
+    found: dict[str, Any] = {}
+    _walk("", item, found, set())
+    return found
+
+
+def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
+    if isinstance(value, np.ndarray):
+        found[path] = value.copy()
+    elif isinstance(value, np.random.Generator):
+        found[path] = repr(value.bit_generator.state)
+    elif isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
+        found[path] = value
+    elif id(value) not in seen and not callable(value) and not inspect.ismodule(value):
+        seen.add(id(value))
+        if isinstance(value, Mapping):
+            parts = [(repr(key), part) for key, part in value.items()]
+        elif isinstance(value, Iterable) and isinstance(value, Sized):
+            parts = [(str(i), part) for i, part in enumerate(value)]
+        else:
+            parts = list(getattr(value, "__dict__", {}).items())
+        for name, part in parts:
+            _walk(f"{path}.{name}", part, found, seen)
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two snapshots agree bit by bit."""
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+    return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        nan = one.dtype.kind == "f"
+        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=nan)
+    return type(one) is type(other) and bool(one == other or one != one)
 
 
 def reload(item: Persistent) -> Any:

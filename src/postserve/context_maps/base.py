@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from postserve.errors import InvalidInput
 from postserve.state import Persistent
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector
@@ -41,17 +42,17 @@ class SharedMap(Persistent):
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat(x), one equal row an arm."""
         z_hat = self._predict(vector("x", x, self.dim_x))
-        return np.repeat(z_hat[None], len(arms), axis=0)
+        return np.repeat(z_hat[None], _count(arms), axis=0)
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e: the radius of the ball around phi_hat(x) in which phi(x) is believed to lie."""
-        return np.full(len(arms), self._radius(vector("x", x, self.dim_x)))
+        return np.full(_count(arms), self._radius(vector("x", x, self.dim_x)))
 
     def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
         """A draw of phi(x) around phi_hat(x): one equal row an arm."""
         x = vector("x", x, self.dim_x)
         draw = self._predict(x) + self._spread(x) * generator(rng).standard_normal(self.dim_z)
-        return np.repeat(draw[None], len(arms), axis=0)
+        return np.repeat(draw[None], _count(arms), axis=0)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x."""
@@ -70,3 +71,9 @@ class SharedMap(Persistent):
 
     @abstractmethod
     def _learn(self, x: FloatArray, z: FloatArray) -> None: ...
+
+
+def _count(arms: Sequence[int]) -> int:
+    if not hasattr(arms, "__len__") or isinstance(arms, str):
+        raise InvalidInput(f"arms is {arms!r}, wanted a sequence of arm ids")
+    return len(arms)

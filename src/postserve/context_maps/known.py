@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap
 from postserve.errors import InvalidInput
 from postserve.state import same_settings
 from postserve.types import FloatArray
-from postserve.validation import vector
+from postserve.validation import number, vector
 
 
 class KnownMap(SharedMap):
@@ -33,6 +32,7 @@ class KnownMap(SharedMap):
 
     def forget(self, keep: float) -> None:
         """Nothing was learnt, nothing is forgotten."""
+        number("keep", keep, above=0.0, most=1.0)
 
     def merge(self, other: "KnownMap") -> None:
         """Nothing was learnt, nothing is added."""
@@ -40,7 +40,7 @@ class KnownMap(SharedMap):
             raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same function")
 
     def _predict(self, x: FloatArray) -> FloatArray:
-        return vector("function(x)", np.array(self.function(x.copy()), dtype=np.float64), self.dim_z)
+        return vector("function(x)", self.function(x.copy()), self.dim_z).copy()
 
     def _radius(self, x: FloatArray) -> float:
         return 0.0

@@ -34,6 +34,11 @@ class Pairs:
         self.seen += 1
         self.window = min(self.window + 1.0, float(self.held))
 
+    def drop_last(self) -> None:
+        """Take the newest pair back; only of pairs that are all kept."""
+        self.seen -= 1
+        self.window = max(self.window - 1.0, 0.0)
+
     @property
     def held(self) -> int:
         """How many pairs are kept."""
@@ -78,6 +83,6 @@ class Pairs:
 
 
 def _grown(array: FloatArray, room: int) -> FloatArray:
-    larger = np.empty((room, array.shape[1]))
+    larger = np.zeros((room, array.shape[1]))
     larger[: len(array)] = array
     return larger

@@ -11,7 +11,7 @@ from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored, arrays_of
 from postserve.types import FloatArray
-from postserve.validation import integer, vector
+from postserve.validation import integer, vector, whole_numbers
 
 
 class PerArmMap(Persistent):
@@ -28,7 +28,7 @@ class PerArmMap(Persistent):
     """
 
     def __init__(self, template: ContextMap) -> None:
-        if not isinstance(template, ContextMap):
+        if not isinstance(template, ContextMap) or isinstance(template, type):
             raise InvalidInput(f"template is a {type(template).__name__}, wanted a context map")
         self._template = copy.deepcopy(template)
         self._maps: dict[int, ContextMap] = {}
@@ -57,17 +57,20 @@ class PerArmMap(Persistent):
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), a row an arm."""
         x = vector("x", x, self.dim_x)
-        return np.concatenate([self._of(arm).predict(x, (arm,)) for arm in arms])
+        rows = [self._of(arm).predict(x, (arm,)) for arm in whole_numbers("arms", arms).tolist()]
+        return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, an entry an arm."""
         x = vector("x", x, self.dim_x)
-        return np.concatenate([self._of(arm).radius(x, (arm,)) for arm in arms])
+        rows = [self._of(arm).radius(x, (arm,)) for arm in whole_numbers("arms", arms).tolist()]
+        return np.concatenate([np.empty(0), *rows])
 
     def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
         """A draw of phi_a(x), independent from arm to arm."""
         x = vector("x", x, self.dim_x)
-        return np.concatenate([self._of(arm).sample(x, (arm,), rng) for arm in arms])
+        rows = [self._of(arm).sample(x, (arm,), rng) for arm in whole_numbers("arms", arms).tolist()]
+        return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x where this arm was served."""
@@ -107,7 +110,7 @@ class PerArmMap(Persistent):
         self._maps.update(merged)
 
     def _of(self, arm: int) -> ContextMap:
-        return self._maps.get(int(arm), self._template)
+        return self._maps.get(arm, self._template)
 
     def _arrays(self) -> Arrays:
         found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}

@@ -150,7 +150,7 @@ class RidgeMap(SharedMap):
         """The posterior standard deviation of each output, as wide as the radius is."""
         noise = self._noise()
         total = float(np.linalg.norm(noise))
-        return noise * (self._radius(x) / total) if total > 0.0 else np.zeros(self.dim_z)
+        return noise * (self._radius(x) / total) if total > 0.0 else super()._spread(x)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         self._models.update(0, self._f(x), z)
@@ -175,7 +175,8 @@ def check_map_rate(map_rate: float) -> float:
 
 
 def _per_output(name: str, value: npt.ArrayLike, dim_z: int) -> FloatArray:
-    scales = vector(name, np.broadcast_to(value, (dim_z,)) if np.ndim(value) == 0 else value, dim_z)
+    single = isinstance(value, int | float)
+    scales = vector(name, [value] * dim_z if single else value, dim_z).copy()
     if (scales < 0.0).any():
         raise InvalidInput(f"{name} is {value!r}, wanted numbers of at least 0")
-    return scales.copy()
+    return scales

@@ -78,19 +78,31 @@ class SklearnMap(SharedMap):
         return self._learnability.radius(x)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._learnability.learn(x, z - self._predict(x))
+        error = z - self._predict(x)
         self._pairs.append(x, z)
         seen = self._pairs.seen
         if self.incremental:
             self.regressor.partial_fit(x[None], self._target(z[None]))
             self._fitted_on = (0, seen)
         elif seen >= max(self.first_fit, 2 * self._fitted_on[1]):
-            self._fit(seen - self._pairs.counting(), seen)
+            try:
+                self._fit(seen - self._pairs.counting(), seen)
+            except ValueError as failure:
+                self._pairs.drop_last()
+                raise InvalidInput(
+                    f"{self.regressor!r} fails on {seen} pairs ({failure}), wanted a larger first_fit"
+                ) from failure
+        self._learnability.learn(x, error)
 
     def _fit(self, start: int, stop: int) -> None:
+        from sklearn.base import clone
+
         back = np.arange(self._pairs.seen - 1 - start, self._pairs.seen - 1 - stop, -1, dtype=np.int64)
         X, Z = self._pairs.newest(back)
-        self.regressor.fit(X, self._target(Z))
+        fitted = clone(self.regressor)
+        fitted.fit(X, self._target(Z))
+        fitted.predict(X[:1])  # some, as nearest neighbours, find only now that the pairs are too few
+        self.regressor = self._settings["regressor"] = fitted
         self._fitted_on = (start, stop)
 
     def _target(self, Z: FloatArray) -> FloatArray:
@@ -120,11 +132,12 @@ class SklearnMap(SharedMap):
 
 def _prepare(regressor: Any, dim_z: int) -> Any:
     """A clone that repeats itself and predicts dim_z numbers."""
-    from sklearn.base import clone
+    from sklearn.base import clone, is_classifier
     from sklearn.multioutput import MultiOutputRegressor
     from sklearn.utils import get_tags
 
-    if not all(hasattr(regressor, verb) for verb in ("fit", "predict", "get_params")):
+    fits = all(hasattr(regressor, verb) for verb in ("fit", "predict", "get_params"))
+    if not fits or isinstance(regressor, type) or is_classifier(regressor):
         raise InvalidInput(f"regressor is a {type(regressor).__name__}, wanted a scikit-learn regressor")
     own = clone(regressor)
     loose = [

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.types import FloatArray, Rounds
-from postserve.validation import integer, number, one_of, vector
+from postserve.validation import generator, integer, number, one_of, vector
 
 Kind = Literal["polynomial", "periodic", "linear"]
 HALF_WIDTH = 10.0
@@ -80,7 +80,7 @@ class SyntheticEnvironment:
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         """n rounds as potential outcomes; one eta a round, whichever arm is served."""
-        n = integer("n", n, least=0)
+        n, rng = integer("n", n, least=0), generator(rng)
         x = rng.uniform(-HALF_WIDTH, HALF_WIDTH, size=(n, self.dim_x))
         phi = self._phi(x)
         z = phi + self.z_noise * rng.standard_normal((n, self.dim_z))

@@ -6,10 +6,11 @@ lambda_j = sigma²/tau_j², it minimises over p = (log sigma², log tau_j²)
     1/2 sum_a [ n log sigma² + log det A - log det Lambda + (rho - b^T A^{-1} b)/sigma² ]
         + 1/2 ||(p - p0)/sd||²
 
-pooled over arms (and over the outputs of a map, which share one gram). For given lambda the best
-sigma² needs no factorisation, so Newton's method goes over log lambda alone. Everything happens in the
-data's own units, v_j = sum_a tr(S_jj)/N of a block and v_r = sum_a rho/N of an output, so that p0
-is a constant and scaling the data by powers of two changes no bit of the result.
+pooled over arms. The outputs of a map share gram and lambda, each with a sigma² of its own: their
+objectives add up. For given lambda the best sigma² needs no factorisation, so Newton's method goes
+over log lambda alone. Everything happens in the data's own units, v_j = sum_a tr(S_jj)/N of a block
+and v_r = sum_a rho/N of an output, so that p0 is a constant and scaling the data by powers of two
+changes no bit of the result.
 """
 
 from collections.abc import Sequence
@@ -59,13 +60,13 @@ class Fit(NamedTuple):
 class _Point(NamedTuple):
     """The objective at log lambda, log sigma² being the best for it."""
 
-    log_ridge: FloatArray
-    log_noise: float
+    log_ridge: FloatArray  # (blocks,)
+    log_noise: FloatArray  # (outputs,)
     value: float
     rounding: float  # how far the value can be trusted: sums of squares cancel in it
     gradient: FloatArray
     hessian: FloatArray
-    noise_slope: FloatArray  # d log sigma² / d log lambda along that best
+    noise_slope: FloatArray  # (outputs, blocks), d log sigma² / d log lambda along that best
 
 
 def measure_units(sums: Sums, blocks: Sequence[int]) -> Units:
@@ -93,14 +94,15 @@ def refit(sums: Sums, blocks: Sequence[int], *, tolerance: float, start: FloatAr
     if not active.any() or not (units.outputs > 0.0).any():
         return centre(units)
     objective = _Objective(sums, blocks, units)
-    log_ridge = objective.centre[0] - objective.centre[1:]
+    log_ridge = np.full(int(active.sum()), objective.log_noise_centre - objective.log_tau2_centre)
     if start is not None:
         known = start[active] > 0.0
         log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
     log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
-    ridge = np.ones(len(blocks))
+    ridge, noise = np.ones(len(blocks)), np.zeros(len(units.outputs))
     ridge[active] = np.exp(log_ridge) * units.blocks[active]
-    return Fit(ridge, np.exp(log_noise) * units.outputs, objective.evaluations)
+    noise[units.outputs > 0.0] = np.exp(log_noise) * units.outputs[units.outputs > 0.0]
+    return Fit(ridge, noise, objective.evaluations)
 
 
 class _Objective:
@@ -117,12 +119,10 @@ class _Objective:
         self.starts = _starts(self.sizes)
         self.gram = sums.gram[pulled][:, coordinates][:, :, coordinates] * scale[:, None] * scale
         self.moment = sums.moment[pulled][:, alive][:, :, coordinates] * outputs[:, None] * scale
-        self.squares = float((sums.squares[pulled][:, alive] * outputs**2).sum())
-        self.n_outputs = int(alive.sum())
-        self.rounds = self.n_outputs * float(sums.pulls.sum())
-        n = len(self.sizes)
-        self.centre: FloatArray = np.log(np.array([CENTRE_NOISE] + [1.0 / len(blocks)] * n))
-        self.sd = np.array([SD_NOISE] + [SD_BLOCK] * n)
+        self.squares = (sums.squares[pulled][:, alive] * outputs**2).sum(axis=0)
+        self.rounds = float(sums.pulls.sum())
+        self.log_noise_centre = float(np.log(CENTRE_NOISE))
+        self.log_tau2_centre = float(-np.log(len(blocks)))
         self.evaluations = 0
 
     def at(self, log_ridge: FloatArray) -> _Point:
@@ -130,51 +130,52 @@ class _Objective:
         self.evaluations += 1
         ridge = np.exp(log_ridge)
         full = np.repeat(ridge, self.sizes)
-        n = len(ridge)
-        log_det = -len(self.gram) * float((self.sizes * log_ridge).sum())
-        Q = self.squares
-        trace, norm = np.zeros(n), np.zeros(n)  # tr_j(A^{-1}), ||m_j||²
-        frobenius, cross = np.zeros((n, n)), np.zeros((n, n))  # ||P_ij||²_F, m_i^T P_ij m_j
+        models, outputs, n = len(self.gram), len(self.squares), len(ridge)
+        log_det = -models * float((self.sizes * log_ridge).sum())
+        Q = self.squares.copy()  # rho - b^T A^{-1} b of each output
+        trace, frobenius = np.zeros(n), np.zeros((n, n))  # tr_j(A^{-1}), ||P_ij||²_F
+        norm, cross = np.zeros((outputs, n)), np.zeros((outputs, n, n))  # ||m_j||², m_i^T P_ij m_j
         for gram, moment in zip(self.gram, self.moment, strict=True):
             factor = factorise(gram, full, moment)
             P, m = factor.inverse, factor.solution
             log_det += factor.log_det
-            Q -= float(np.vdot(moment, m))
+            Q -= np.vecdot(moment, m)
             trace += self._blocks(np.diagonal(P))
-            norm += self._blocks((m**2).sum(axis=0))
-            frobenius += self._blocks(self._blocks(P**2).T).T
-            cross += self._blocks(self._blocks(P * (m.T @ m)).T).T
-        Q = max(Q, 0.0)
-        log_noise = self._best_noise(Q, log_ridge)
-        noise = np.exp(log_noise)
-        off = (np.append(log_noise, log_noise - log_ridge) - self.centre) / self.sd
-        value = 0.5 * (self.rounds * log_noise + self.n_outputs * log_det + Q / noise + float(off @ off))
+            frobenius += self._block_pairs(P**2)
+            norm += self._blocks(m**2)
+            cross += self._block_pairs(P * m[:, :, None] * m[:, None, :])
+        Q = np.maximum(Q, 0.0)
+        log_noise = np.array([self._best_noise(float(q), log_ridge) for q in Q])
+        precision = np.exp(-log_noise)
+        off_noise = (log_noise - self.log_noise_centre) / SD_NOISE
+        off_tau2 = (log_noise[:, None] - log_ridge - self.log_tau2_centre) / SD_BLOCK
+        hyperprior = float((off_noise**2).sum() + (off_tau2**2).sum())
+        fit = float((self.rounds * log_noise + Q * precision).sum())
+        value = 0.5 * (fit + outputs * log_det + hyperprior)
 
-        rounding = 1e-14 * (self.squares / noise + abs(value))
-        shrink = ridge * norm / noise
-        pull = off[1:] / self.sd[1:]
-        gradient = 0.5 * (self.n_outputs * (ridge * trace - len(self.gram) * self.sizes) + shrink) - pull
-        hessian = np.diag(0.5 * (self.n_outputs * ridge * trace + shrink) + self.sd[1:] ** -2) - np.outer(
-            ridge, ridge
-        ) * (0.5 * self.n_outputs * frobenius + cross / noise)
+        shrink = ridge * norm * precision[:, None]
+        gradient = 0.5 * (outputs * (ridge * trace - models * self.sizes) + shrink.sum(axis=0))
+        gradient -= off_tau2.sum(axis=0) / SD_BLOCK
+        inner = 0.5 * outputs * frobenius + np.einsum("o,oij->ij", precision, cross)
+        diagonal = 0.5 * (outputs * ridge * trace + shrink.sum(axis=0)) + outputs / SD_BLOCK**2
+        hessian = np.diag(diagonal) - np.outer(ridge, ridge) * inner
         # At its best sigma² follows lambda, which lowers the curvature (a Schur complement).
-        if log_noise > LOG_FLOOR:
-            mixed = -0.5 * shrink - self.sd[1:] ** -2
-            slope = -mixed / (0.5 * Q / noise + float((self.sd**-2).sum()))
-            hessian += np.outer(mixed, slope)
-        else:
-            slope = np.zeros(n)
+        mixed = -0.5 * shrink - SD_BLOCK**-2
+        slope = -mixed / (0.5 * Q * precision + SD_NOISE**-2 + n * SD_BLOCK**-2)[:, None]
+        slope[log_noise <= LOG_FLOOR] = 0.0
+        hessian += mixed.T @ slope
+        rounding = 1e-14 * (float((self.squares * precision).sum()) + abs(value))
         return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, slope)
 
     def _best_noise(self, Q: float, log_ridge: FloatArray) -> float:
         """The minimum over log sigma², lambda fixed: convex in one number, no factorisation needed."""
-        targets = np.append(self.centre[0], self.centre[1:] + log_ridge)
-        stiffness = self.sd**-2
+        stiffness = SD_NOISE**-2 + len(log_ridge) * SD_BLOCK**-2
+        pull = SD_NOISE**-2 * self.log_noise_centre
+        pull += SD_BLOCK**-2 * float((log_ridge + self.log_tau2_centre).sum())
         s = max(np.log(Q / self.rounds) if Q > 0.0 else LOG_FLOOR, LOG_FLOOR)
         for _ in range(100):
             excess = 0.5 * Q * np.exp(-s)
-            slope = 0.5 * self.rounds - excess + float(stiffness @ (s - targets))
-            step = -slope / (excess + float(stiffness.sum()))
+            step = -(0.5 * self.rounds - excess + stiffness * s - pull) / (excess + stiffness)
             s = max(s + min(max(step, -1.0), 1.0), LOG_FLOOR)
             if abs(step) <= 1e-13 * max(abs(s), 1.0) or (s == LOG_FLOOR and step < 0.0):
                 break
@@ -184,15 +185,20 @@ class _Objective:
         """Sums over each block along the last axis."""
         return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
 
+    def _block_pairs(self, values: FloatArray) -> FloatArray:
+        """Sums over each pair of blocks along the last two axes."""
+        return np.asarray(np.add.reduceat(self._blocks(values), self.starts, axis=-2))
 
-def _minimise(objective: _Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+
+def _minimise(
+    objective: _Objective, log_ridge: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
     """Newton with a floor under the curvature, halving steps that do not descend."""
     point = objective.at(log_ridge)
     while objective.evaluations < MAX_EVALUATIONS:
         step = _newton_step(point.gradient, point.hessian)
         if np.abs(step).max() <= tolerance:  # the error left is of the order of its square
-            log_noise = max(point.log_noise + float(point.noise_slope @ step), LOG_FLOOR)
-            return point.log_ridge + step, log_noise
+            return point.log_ridge + step, np.maximum(point.log_noise + point.noise_slope @ step, LOG_FLOOR)
         trial = objective.at(point.log_ridge + step)
         while trial.value > point.value + point.rounding and objective.evaluations < MAX_EVALUATIONS:
             step = 0.5 * step

@@ -13,7 +13,7 @@ share a gram (the coordinates of z). How it stores them is its own affair.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ REFACTORISE_EVERY = 4096
 MAX_LOSS = 1e6
 """A rank-one update costs the new direction a relative error of eps·q, q = u^T A^{-1} u: their sum
 since the last factorisation is the drift, free of units. At this much it is 2e-10."""
+SMALLEST_RIDGE = 1e-50
 FIRST_REFIT = 8
 REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
@@ -79,8 +80,8 @@ class RidgeModels:
         self._loss = np.zeros(0)
         self._age = np.zeros(0, dtype=np.int64)
         self._v = np.empty(dim)
+        self._silent = np.full(len(blocks), self.evidence)
         self.add(n_models)
-        self._silent = self._silent_blocks()
 
     # The shape of things
 
@@ -164,7 +165,7 @@ class RidgeModels:
     def add(self, n_models: int = 1) -> None:
         """Append models that know nothing."""
         dim, outputs = self.dim, self.weights.shape[1]
-        cold = np.repeat(np.diag(1.0 / self.ridge)[None], n_models, axis=0)
+        cold = np.repeat(self._cold_inverse()[None], n_models, axis=0)
         self.gram = np.concatenate([self.gram, np.zeros((n_models, dim, dim))])
         self.moment = np.concatenate([self.moment, np.zeros((n_models, outputs, dim))])
         self.squares = np.concatenate([self.squares, np.zeros((n_models, outputs))])
@@ -190,16 +191,32 @@ class RidgeModels:
     def _refactorise(self, model: int) -> None:
         ridge = self.ridge
         if self.pulls[model] == 0.0:
-            self.inverse[model] = np.diag(1.0 / ridge)
+            self.inverse[model] = self._cold_inverse()
             self.weights[model] = 0.0
             self.log_det[model] = 0.0
         else:
             factor = factorise(self.gram[model], ridge, self.moment[model])
             self.inverse[model] = factor.inverse
+            self.inverse[model, self._mute] = 0.0
             self.weights[model] = factor.solution
             self.log_det[model] = max(factor.log_det - float(np.log(ridge).sum()), 0.0)
         self._loss[model] = 0.0
         self._age[model] = 0
+
+    def _cold_inverse(self) -> FloatArray:
+        """A^{-1} before the first row: Lambda^{-1}."""
+        diagonal = 1.0 / self.ridge
+        diagonal[self._mute] = 0.0
+        return np.diag(diagonal)
+
+    @property
+    def _mute(self) -> npt.NDArray[np.bool_]:
+        """Coordinates without a unit: with evidence, those of blocks that were zero so far.
+
+        Their lambda of 1 would be one of the caller's units, so their width counts as nothing
+        until the first value wakes them.
+        """
+        return np.repeat(self._silent, self._sizes)
 
     # The prior
 
@@ -246,6 +263,8 @@ class RidgeModels:
         self.refactorise()
 
     def _silent_blocks(self) -> npt.NDArray[np.bool_]:
+        if not self.evidence:
+            return np.zeros(len(self.blocks), dtype=bool)
         return np.asarray(self._block_sums(np.diagonal(self.gram, axis1=1, axis2=2).sum(axis=0)) == 0.0)
 
     def _block_sums(self, values: FloatArray) -> FloatArray:
@@ -294,10 +313,16 @@ class RidgeModels:
 
 def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:
     """One positive number a block, from one number or one a block."""
-    if isinstance(ridge, list | tuple | np.ndarray):
+    if isinstance(ridge, np.ndarray):
+        ridge = ridge.tolist()
+    if isinstance(ridge, list | tuple):
         if len(ridge) != len(blocks):
-            raise InvalidInput(
-                f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({', '.join(blocks)})"
-            )
-        return np.array([number("ridge", part, above=0.0) for part in ridge])
-    return np.full(len(blocks), number("ridge", ridge, above=0.0))
+            names = ", ".join(blocks)
+            raise InvalidInput(f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({names})")
+        return np.array([_positive(part) for part in ridge])
+    return np.full(len(blocks), _positive(ridge))
+
+
+def _positive(ridge: Any) -> float:
+    """Large enough for its inverse, and that times a context, to be numbers."""
+    return number("ridge", ridge, above=0.0, least=SMALLEST_RIDGE)

@@ -83,7 +83,7 @@ class ArmModels:
         return U
 
     def learn(self, slot: int, u: FloatArray, reward: float) -> None:
-        """Equation (4) and the sums of Equation (5), for one more round of that arm."""
+        """One more round in the least squares of Equation (3), whose sums are those of (4)."""
         self.models.update(slot, u, np.array([reward]))
 
     def noise(self) -> float:
@@ -170,7 +170,9 @@ def _sum(parts: list[FloatArray]) -> FloatArray:
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
     """One number a block: a pair's first for x and the intercept, its second for what stands for z."""
-    if not isinstance(ridge, list | tuple | np.ndarray):
+    if isinstance(ridge, np.ndarray):
+        ridge = ridge.tolist()
+    if not isinstance(ridge, list | tuple):
         return ridge
     if len(ridge) != 2 or "z" not in blocks:
         wanted = "a number or a pair for x and z" if "z" in blocks else "a number: there is no z here"

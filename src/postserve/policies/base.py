@@ -15,7 +15,17 @@ from postserve.errors import InvalidInput
 from postserve.policies.choice import choose, distribution
 from postserve.state import Arrays, Persistent, Stored
 from postserve.types import Decision, Decisions, FloatArray, IntArray, MissingZ
-from postserve.validation import arm_ids, generator, integer, matrix, number, one_of, vector
+from postserve.validation import (
+    arm_ids,
+    generator,
+    integer,
+    matrix,
+    number,
+    one_of,
+    reward_value,
+    vector,
+    whole_numbers,
+)
 
 
 class BasePolicy(Persistent):
@@ -77,7 +87,7 @@ class BasePolicy(Persistent):
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
         """z and the reward came: `observe`, then `credit`."""
         x, slot, z = self._check_round(x, arm, z)
-        self._update(x, slot, z, number("reward", reward))
+        self._update(x, slot, z, reward_value(reward))
 
     def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
         """z came: the map learns; returns its prediction from before (None where z is not used)."""
@@ -99,7 +109,7 @@ class BasePolicy(Persistent):
     ) -> None:
         """The reward came: the arm learns from it and from z, or as `missing_z` says without."""
         x, slot, z = self._check_round(x, arm, z)
-        reward = number("reward", reward)
+        reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
         self._settle(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
 
@@ -110,9 +120,9 @@ class BasePolicy(Persistent):
         rewards = vector("rewards", rewards, None)
         n = len(rewards)
         X = matrix("X", X, n, self.dim_x)
-        ids = np.asarray(arms)
-        if ids.shape != (n,) or ids.dtype.kind not in "iu":
-            raise InvalidInput(f"arms has shape {ids.shape} of {ids.dtype}, wanted ({n},) of ids")
+        ids = whole_numbers("arms", arms)
+        if len(ids) != n:
+            raise InvalidInput(f"arms has shape ({len(ids)},), wanted ({n},)")
         slots = [self._slot(arm) for arm in ids.tolist()]
         if self.dim_z is None:
             Z = None
@@ -194,7 +204,8 @@ class BasePolicy(Persistent):
         """Where an arm's model stands."""
         slot = self._slots.get(integer("arm", arm, least=0))
         if slot is None:
-            raise InvalidInput(f"arm is {arm}, wanted one of {_listed(self.arms)}")
+            removed = " (it was removed)" if arm < self._next_arm else ""
+            raise InvalidInput(f"arm is {arm}{removed}, wanted one of {_listed(self.arms)}")
         return slot
 
     def _eligible(self, arms: Sequence[int] | None) -> IntArray:

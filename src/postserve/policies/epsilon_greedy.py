@@ -28,7 +28,7 @@ class EpsilonGreedy(Persistent):
     """
 
     def __init__(self, policy: Policy, *, epsilon: float = 0.1) -> None:
-        if not isinstance(policy, Policy) or hasattr(policy, "sees_z"):
+        if not isinstance(policy, Policy) or isinstance(policy, type) or hasattr(policy, "sees_z"):
             raise InvalidInput(f"policy is a {type(policy).__name__}, wanted one that chooses from x")
         self.policy = copy.deepcopy(policy)
         self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)

@@ -60,13 +60,11 @@ class LinearPolicy(BasePolicy):
         if isinstance(self.context_map, Merges):
             self.context_map.merge(other.context_map)
 
-    def _why_not_merge(self) -> str:
-        return "what its arms learnt depends on the map as it was at the time"
-
     def _forget(self, arms: float, map: float) -> None:
         if map < 1.0:
             if not isinstance(self.context_map, Forgets):
-                raise InvalidInput(f"map is {map:g}, wanted 1: {self.context_map!r} cannot forget")
+                what = "there is no map" if self.context_map is None else "its map cannot forget"
+                raise InvalidInput(f"map is {map:g}, wanted 1: {what}")
             self.context_map.forget(map)
         if arms < 1.0:
             self._arms.models.forget(arms)
@@ -89,6 +87,6 @@ class LinearPolicy(BasePolicy):
 
 def own_map(context_map: ContextMap) -> ContextMap:
     """A copy of the map: each policy teaches its own, so that two can start from the same one."""
-    if not isinstance(context_map, ContextMap):
+    if not isinstance(context_map, ContextMap) or isinstance(context_map, type):
         raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
     return copy.deepcopy(context_map)

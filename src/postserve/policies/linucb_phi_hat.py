@@ -17,11 +17,12 @@ from postserve.validation import number, one_of
 class LinUCBPhiHat(PoLinUCB):
     """Arms regress on the PREDICTED (x_s, phi_hat_s(x_s)), never refreshed; scored at the same.
 
-    `prediction`: "before" takes phi_hat_s from before z_s was learnt (`observe` returns it,
-    `credit` wants it back as z_hat), "after" takes it when the arm is credited, z_s being learnt:
-    the literal Algorithm 2, which leaks z_s while the map is young. The theory's radii are
-    Algorithm 2's own: they grow with the map's errors, and need `u_bound` and `z_noise_scale`,
-    L_eps. The other options are those of `PoLinUCB`.
+    `prediction`: "before" takes phi_hat_s from before z_s was learnt, "after" once it is learnt: the
+    literal Algorithm 2, which leaks z_s while the map is young. `observe` returns that prediction
+    and `credit` takes it back as z_hat; without it "before" raises, and "after" asks the map as it is
+    then. The theory's radii are Algorithm 2's own: they grow with the errors e_s of the map (at its
+    own delta), and need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. The other
+    options are those of `PoLinUCB`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -42,32 +43,51 @@ class LinUCBPhiHat(PoLinUCB):
         optimism: Optimism = "plugin",
         missing_z: MissingZ = "raise",
         z_noise_scale: float = 1.0,
+        beta_bound: float = 1.0,
         **options: Unpack[ArmOptions],
     ) -> None:
         self.prediction = one_of("prediction", prediction, ("before", "after"))
         self.z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
+        self.beta_bound = number("beta_bound", beta_bound, least=0.0)
         super().__init__(n_arms, context_map, optimism=optimism, missing_z=missing_z, **options)
         if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
         self._map_errors = 0.0  # sum_s e_s
-        self._settings.update(prediction=prediction, z_noise_scale=self.z_noise_scale)
+        self._settings.update(
+            prediction=prediction, z_noise_scale=self.z_noise_scale, beta_bound=self.beta_bound
+        )
+
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
+        """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""
+        if self.prediction == "after":
+            super()._observe(x, slot, z)
+            return self._predict(x, slot)
+        error = self._map_error(x, slot)
+        z_hat = super()._observe(x, slot, z)
+        self._map_errors += error
+        return z_hat
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
         if self.prediction == "after":
-            z_hat = self._impute(x, slot)
+            z_hat = self._predict(x, slot) if z_hat is None else z_hat
+            self._map_errors += self._map_error(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        if self._needs_map_errors:
-            self._map_errors += float(self.context_map.radius(x, [int(self._ids[slot])])[0])
         self._arms.learn(slot, self._arms.stack(x, z_hat)[0], reward)
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        """A z that never came: its error counts all the same."""
+        if self.prediction == "before":
+            self._map_errors += self._map_error(x, slot)
+        return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
         """Its line 7: Algorithm 2's own zeta (appendix A) where the theory's is asked for."""
         arms, models = self._arms, self._arms.models
-        if not self._needs_map_errors:
+        if arms.arm_radius not in ("determinant", "closed_form"):
             return arms.radius(slots)
         assert arms.u_bound is not None  # checked on construction
         if arms.arm_radius == "determinant":
@@ -77,6 +97,7 @@ class LinUCBPhiHat(PoLinUCB):
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
                 z_noise_scale=self.z_noise_scale,
+                beta_bound=self.beta_bound,
                 u_bound=arms.u_bound,
                 delta=arms.delta,
                 w_bound=arms.w_bound,
@@ -89,15 +110,22 @@ class LinUCBPhiHat(PoLinUCB):
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
                 z_noise_scale=self.z_noise_scale,
+                beta_bound=self.beta_bound,
                 u_bound=arms.u_bound,
                 delta=arms.delta,
                 w_bound=arms.w_bound,
             )
         return np.asarray(arms.exploration * zeta)
 
-    @property
-    def _needs_map_errors(self) -> bool:
-        return self._arms.arm_radius in ("determinant", "closed_form")
+    def _map_error(self, x: FloatArray, slot: int) -> float:
+        """e_s, where the radius needs it."""
+        if self._arms.arm_radius not in ("determinant", "closed_form"):
+            return 0.0
+        return float(self.context_map.radius(x, [int(self._ids[slot])])[0])
+
+    def _forget(self, arms: float, map: float) -> None:
+        super()._forget(arms, map)
+        self._map_errors *= arms
 
     @property
     def order_free(self) -> bool:
@@ -110,3 +138,6 @@ class LinUCBPhiHat(PoLinUCB):
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._map_errors = float(arrays.take("map_errors", (1,))[0])
+
+    def _why_not_merge(self) -> str:
+        return "what its arms learnt depends on the map as it was at the time"

@@ -84,7 +84,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
-        z_hat = self._impute(x, slot)
+        z_hat = self._predict(x, slot)
         self.context_map.update(x, int(self._ids[slot]), z)
         return z_hat
 
@@ -92,9 +92,17 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
         return self._arms.radius(slots)
 
-    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+    def _predict(self, x: FloatArray, slot: int) -> FloatArray:
         z_hat: FloatArray = self.context_map.predict(x, [int(self._ids[slot])])[0]
         return z_hat
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        return self._predict(x, slot)
+
+    def _why_not_merge(self) -> str:
+        if self.missing_z == "impute":
+            return "an imputed z depends on the map as it was at the time"
+        return f"its map, {type(self.context_map).__name__}, is not made of sums"
 
     @property
     def order_free(self) -> bool:

@@ -37,3 +37,6 @@ class RobustPoLinUCB(PoLinUCB):
     def order_free(self) -> bool:
         """False: what the arms learn depends on the map as it was at the time."""
         return False
+
+    def _why_not_merge(self) -> str:
+        return "what its arms learnt depends on the map as it was at the time"
