@@ -4,6 +4,8 @@ import time
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
 from postserve.experiments.demo import regret
 from postserve.linalg import evidence
@@ -40,7 +42,8 @@ def _share(horizon: int) -> tuple[float, float, float]:
 
     policy = PoLinUCB(10, RidgeMap(100, 5, features=env.features))
     with patch.object(RidgeModels, "_adopt", timed(adopt)), patch.object(evidence, "refit", timed(refit)):
+        rounds, rng = env.rounds(horizon, np.random.default_rng(0)), np.random.default_rng(1)
         start = time.perf_counter()
-        regret(policy, env, horizon, seed=0)
+        regret(policy, rounds, rng)
         total = time.perf_counter() - start
     return sum(spent) / total, float(len(evaluations)), float(sum(evaluations))

@@ -66,12 +66,13 @@ def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
     assert policy.pulls.sum() == 2.0
 
 
-def test_the_readmes_python_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md"])
+def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, page, "exec"), {"__name__": "page"})
 
 
 def test_policy_files_are_short_enough_to_read_beside_the_paper() -> None:

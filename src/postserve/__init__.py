@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from postserve.context_maps import KnownMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
     from postserve.environments import SyntheticEnvironment
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
+    from postserve.loading import load
     from postserve.policies import (
         EpsilonGreedy,
         LinUCB,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         RobustPoLinUCB,
     )
     from postserve.protocols import ContextMap, Environment, Policy
-    from postserve.state import load
     from postserve.types import Decision, Decisions, Prior, Rounds
 
 __version__ = "0.1.0"
@@ -69,7 +69,7 @@ _ROOMS = {
         "RobustPoLinUCB",
     ),
     "protocols": ("ContextMap", "Environment", "Policy"),
-    "state": ("load",),
+    "loading": ("load",),
     "types": ("Decision", "Decisions", "Prior", "Rounds"),
 }
 _MODULES = ("confidence", "conformance")

@@ -5,26 +5,26 @@ persistent nest under a dotted name (``context_map.gram``); objects that arrays 
 callable, a scikit-learn estimator) are named in the header and handed back on loading.
 """
 
+import copy
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.errors import StateMismatch
+from postserve.errors import InvalidInput, StateMismatch
 
 FORMAT = "postserve"
 VERSION = 1
 HEADER = "header"
 
 Arrays = dict[str, npt.NDArray[Any]]
-P = TypeVar("P", bound="Persistent")
 
 
 class Persistent:
@@ -33,6 +33,7 @@ class Persistent:
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings: dict[str, Any]
     """The constructor's arguments, by name."""
+    _shares_objects: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -54,16 +55,26 @@ class Persistent:
         target = Path(path)
         header = {"format": FORMAT, "version": VERSION, "state": _describe(self)}
         payload: Arrays = {HEADER: np.array(json.dumps(header)), **arrays_of(self)}
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with temporary.open("xb") as file:
                 np.savez(file, allow_pickle=False, **payload)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
+        """Copies share the objects that arrays cannot carry: they are read, never written."""
+        for value in self._settings.values():
+            if not isinstance(value, Persistent) and not _is_plain(value) and self._shares_objects:
+                memo[id(value)] = value
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in vars(self).items()})
+        return twin
 
 
 class Stored:
@@ -112,42 +123,40 @@ def arrays_of(item: Persistent) -> Arrays:
     return found
 
 
-@overload
-def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None) -> Any: ...
-@overload
-def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None, *, kind: type[P]) -> P: ...
-def load(
-    path: str | os.PathLike[str],
-    objects: Mapping[str, Any] | None = None,
-    *,
-    kind: type[Persistent] = Persistent,
-) -> Any:
-    """Rebuild what `save` wrote; `objects` hands back what arrays cannot carry.
-
-    `kind` is the class wanted: a state of another raises `StateMismatch`.
-
-    >>> import tempfile, pathlib, postserve
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "policy.npz"
-    >>> postserve.LinUCB(n_arms=2, dim_x=3).save(path)
-    >>> postserve.load(path)
-    LinUCB(n_arms=2, dim_x=3)
-    """
-    header, arrays = _read(Path(path))
-    given = dict(objects or {})
-    if not issubclass(_find_class(header["state"]["class"]), kind):
-        raise StateMismatch(f"{path} holds a {header['state']['class']}, wanted a {kind.__name__}")
+def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> Persistent:
+    """The object that `save` wrote, its class being in sight."""
+    header, arrays = _read(path)
+    name = header["state"]["class"]
+    if not issubclass(_find_class(name), kind):
+        raise StateMismatch(f"{path} holds a {name}, wanted a {kind.__name__}")
+    given = dict(objects)
     item = _build(header["state"], "", arrays, given)
     if given:
-        raise StateMismatch(f"the state has no object {', '.join(sorted(given))}, wanted only those it names")
+        unknown = ", ".join(sorted(given))
+        raise StateMismatch(f"the state has no object {unknown}, wanted only those it names")
     return item
 
 
-def same_settings(one: Persistent, other: Persistent) -> bool:
-    """Whether two objects were made with the same arguments, nested ones included."""
-    mine, theirs = objects_of(one), objects_of(other)
-    return _describe(one) == _describe(other) and all(
-        mine[name] is theirs[name] or repr(mine[name]) == repr(theirs[name]) for name in mine
-    )
+def refuse_other_settings(one: Persistent, other: Any) -> None:
+    """Raise where two learners were not made alike, naming what differs."""
+    if not isinstance(other, Persistent) or type(one) is not type(other):
+        raise InvalidInput(f"cannot merge a {type(other).__name__}, wanted a {type(one).__name__}")
+    if differ := differing_settings(one, other):
+        raise InvalidInput(f"cannot merge: {', '.join(differ)} differ, wanted the same settings")
+
+
+def differing_settings(one: Persistent, other: Persistent) -> list[str]:
+    """The arguments, by dotted name, in which two objects differ; their class is "class"."""
+    if type(one) is not type(other):
+        return ["class"]
+    differ = []
+    for name in sorted({*one._settings, *other._settings}):
+        mine, theirs = one._settings.get(name), other._settings.get(name)
+        if isinstance(mine, Persistent) and isinstance(theirs, Persistent):
+            differ += [f"{name}.{below}" for below in differing_settings(mine, theirs)]
+        elif mine is not theirs and not (_is_plain(mine) and mine == theirs):
+            differ.append(name)
+    return differ
 
 
 def _walk(item: Persistent, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -226,7 +235,7 @@ def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str,
             arguments[name] = objects.pop(prefix + name)
         else:
             raise StateMismatch(
-                f"the state needs the object {prefix + name} (a {entry['object']}), "
+                f"the state needs the object {prefix + name} as it was when saved (a {entry['object']}), "
                 f"wanted load(path, objects={{{prefix + name!r}: …}})"
             )
     try:
@@ -238,12 +247,6 @@ def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str,
 
 
 def _find_class(name: str) -> type[Persistent]:
-    import postserve  # the package resolves its public classes lazily: asking imports them
-
-    if name not in Persistent._classes and name in postserve.__all__:
-        getattr(postserve, name)
     if name not in Persistent._classes:
-        raise StateMismatch(
-            f"the state is of class {name}, wanted one of postserve or a Persistent subclass in sight"
-        )
+        raise StateMismatch(f"the state is of class {name}, wanted one of postserve or one defined by now")
     return Persistent._classes[name]

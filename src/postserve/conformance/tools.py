@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from postserve.errors import InvalidInput
-from postserve.state import Arrays, Persistent, arrays_of, load, objects_of
+from postserve.loading import load
+from postserve.state import Arrays, Persistent, arrays_of, objects_of
 from postserve.types import Decision, FloatArray, Rounds
 
 POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from postserve.errors import InvalidInput
+from postserve.errors import InvalidInput, StateMismatch
 from postserve.types import FloatArray
 from postserve.validation import vector
 
@@ -52,3 +52,20 @@ def count_features(features: Features | None, dim_x: int) -> int:
     if len(shape) != 1 or shape[0] == 0:
         raise InvalidInput(f"features(x) has shape {shape}, wanted (n,)")
     return int(shape[0])
+
+
+def probe(function: Any, dim_x: int) -> FloatArray:
+    """What a callable says at one fixed x, to know it again when it is handed back on loading."""
+    try:
+        with np.errstate(all="ignore"):
+            answer = np.asarray(raw_features(function, np.linspace(0.1, 0.9, dim_x)), dtype=np.float64)
+    except Exception:
+        answer = np.empty(0)  # it has no answer there: then there is nothing to compare
+    return np.nan_to_num(answer)
+
+
+def check_probe(name: str, function: Any, dim_x: int, stored: FloatArray) -> None:
+    """Raise where the callable handed back does not say what the saved one said."""
+    now = probe(function, dim_x)
+    if now.shape != stored.shape or not np.allclose(now, stored):
+        raise StateMismatch(f"the {name} handed back answers otherwise than when saved, wanted the same")

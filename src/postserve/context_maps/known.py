@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap
+from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
-from postserve.state import same_settings
+from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray
 from postserve.validation import number, vector
 
@@ -36,11 +37,16 @@ class KnownMap(SharedMap):
 
     def merge(self, other: "KnownMap") -> None:
         """Nothing was learnt, nothing is added."""
-        if not isinstance(other, KnownMap) or not same_settings(self, other):
-            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same function")
+        refuse_other_settings(self, other)
 
     def _predict(self, x: FloatArray) -> FloatArray:
         return vector("function(x)", self.function(x.copy()), self.dim_z).copy()
+
+    def _arrays(self) -> Arrays:
+        return {"probe": probe(self.function, self.dim_x)}
+
+    def _restore(self, arrays: Stored) -> None:
+        check_probe("function", self.function, self.dim_x, arrays.take("probe", (None,)))
 
     def _radius(self, x: FloatArray) -> float:
         return 0.0

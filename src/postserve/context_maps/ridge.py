@@ -5,10 +5,10 @@ import numpy.typing as npt
 
 from postserve import confidence
 from postserve.context_maps.base import SharedMap
-from postserve.context_maps.features import Features, apply_features, count_features
+from postserve.context_maps.features import Features, apply_features, check_probe, count_features, probe
 from postserve.errors import InvalidInput
 from postserve.linalg.ridge import RidgeModels
-from postserve.state import Arrays, Stored, same_settings
+from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, vector
 
@@ -110,8 +110,7 @@ class RidgeMap(SharedMap):
 
     def merge(self, other: "RidgeMap") -> None:
         """Add what another map of the same settings has learnt."""
-        if not isinstance(other, RidgeMap) or not same_settings(self, other):
-            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same settings")
+        refuse_other_settings(self, other)
         self._models.merge(other._models)
 
     def _predict(self, x: FloatArray) -> FloatArray:
@@ -163,9 +162,10 @@ class RidgeMap(SharedMap):
         return np.sqrt(self._models.noise_variance) if self._models.evidence else self.noise_scale
 
     def _arrays(self) -> Arrays:
-        return self._models.arrays()
+        return {**self._models.arrays(), "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
+        check_probe("features", self.features, self.dim_x, arrays.take("probe", (None,)))
         self._models.restore(arrays, 1)
 
 

@@ -32,6 +32,8 @@ class SklearnMap(SharedMap):
     array([[1., 7.]])
     """
 
+    _shares_objects = False  # the regressor learns
+
     def __init__(
         self,
         dim_x: int,
@@ -115,10 +117,18 @@ class SklearnMap(SharedMap):
         return np.asarray(self._pairs.newest(np.arange(count, dtype=np.int64))[1].mean(axis=0))
 
     def _arrays(self) -> Arrays:
-        fitted = {"fitted_on": np.array(self._fitted_on, dtype=np.int64)}
-        return {**fitted, **self._pairs.arrays(), **self._learnability.arrays()}
+        return {
+            "regressor": np.array(repr(self.regressor)),
+            "fitted_on": np.array(self._fitted_on, dtype=np.int64),
+            **self._pairs.arrays(),
+            **self._learnability.arrays(),
+        }
 
     def _restore(self, arrays: Stored) -> None:
+        if repr(self.regressor) != arrays.text("regressor"):
+            raise StateMismatch(
+                f"the regressor handed back is {self.regressor!r}, wanted {arrays.text('regressor')}"
+            )
         self._pairs.restore(arrays)
         self._learnability.restore(arrays)
         start, stop = (int(end) for end in arrays.take("fitted_on", (2,), np.int64))

@@ -3,14 +3,18 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from postserve.context_maps import RidgeMap
+try:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Table
+except ModuleNotFoundError as missing:
+    raise SystemExit("rich is not installed, wanted: pip install 'postserve[experiments]'") from missing
+
+from postserve.context_maps import NetworkMap, RidgeMap
 from postserve.environments import SyntheticEnvironment
 from postserve.policies import (
     EpsilonGreedy,
@@ -21,35 +25,50 @@ from postserve.policies import (
     RandomPolicy,
     RobustPoLinUCB,
 )
-from postserve.types import FloatArray
+from postserve.types import FloatArray, Rounds
 
 DIM_X, DIM_Z, N_ARMS, HORIZON, SEEDS = 20, 5, 5, 1000, 5
 OUT = Path("out/demo")
+INTRODUCTION = (
+    f"Polynomial phi: x in {DIM_X} dimensions, z in {DIM_Z}, {N_ARMS} arms, {HORIZON} rounds, {SEEDS} seeds. "
+    "Policies have their defaults; unless a row says otherwise, the map is given h, the features in which "
+    "phi is linear, as in the paper's experiments."
+)
 
 
-def policies(env: SyntheticEnvironment) -> dict[str, Callable[[], Any]]:
-    """All policies, those with a map on the environment's own features."""
+class Entry(NamedTuple):
+    """A row of the table: a policy, and whether it is given h(x) beside x as its context."""
+
+    make: Callable[[], Any]
+    with_features: bool = False
+
+
+def entries(env: SyntheticEnvironment) -> dict[str, Entry]:
+    """All policies with their defaults; h is the environment's own feature map, phi = W^T h."""
 
     def phi_hat() -> RidgeMap:
         return RidgeMap(DIM_X, DIM_Z, features=env.features)
 
     return {
-        "Random": lambda: RandomPolicy(N_ARMS),
-        "LinUCB (x only)": lambda: LinUCB(N_ARMS, DIM_X),
-        "EpsilonGreedy(PoLinUCB, 5%)": lambda: EpsilonGreedy(PoLinUCB(N_ARMS, phi_hat()), epsilon=0.05),
-        "LinUCBPhiHat (before)": lambda: LinUCBPhiHat(N_ARMS, phi_hat()),
-        "LinUCBPhiHat (after)": lambda: LinUCBPhiHat(N_ARMS, phi_hat(), prediction="after"),
-        "PoLinUCB": lambda: PoLinUCB(N_ARMS, phi_hat()),
-        "RobustPoLinUCB": lambda: RobustPoLinUCB(N_ARMS, phi_hat()),
-        "LinUCBOracle (sees z early)": lambda: LinUCBOracle(N_ARMS, DIM_X, DIM_Z),
+        "Random": Entry(lambda: RandomPolicy(N_ARMS)),
+        "LinUCB on x": Entry(lambda: LinUCB(N_ARMS, DIM_X)),
+        "LinUCB on (x, h(x))": Entry(lambda: LinUCB(N_ARMS, 2 * DIM_X), with_features=True),
+        "PoLinUCB, phi linear in x (misspecified)": Entry(lambda: PoLinUCB(N_ARMS, RidgeMap(DIM_X, DIM_Z))),
+        "PoLinUCB, phi by a network on x": Entry(lambda: PoLinUCB(N_ARMS, NetworkMap(DIM_X, DIM_Z))),
+        "EpsilonGreedy(PoLinUCB), 5%": Entry(
+            lambda: EpsilonGreedy(PoLinUCB(N_ARMS, phi_hat()), epsilon=0.05)
+        ),
+        "LinUCBPhiHat, before": Entry(lambda: LinUCBPhiHat(N_ARMS, phi_hat())),
+        "LinUCBPhiHat, after": Entry(lambda: LinUCBPhiHat(N_ARMS, phi_hat(), prediction="after")),
+        "PoLinUCB": Entry(lambda: PoLinUCB(N_ARMS, phi_hat())),
+        "RobustPoLinUCB": Entry(lambda: RobustPoLinUCB(N_ARMS, phi_hat())),
+        "LinUCBOracle, sees z early": Entry(lambda: LinUCBOracle(N_ARMS, DIM_X, DIM_Z)),
     }
 
 
-def regret(policy: Any, env: SyntheticEnvironment, horizon: int, seed: int) -> FloatArray:
-    """Cumulative regret at phi(x) over one run; all policies of one seed meet the same rounds."""
-    rounds_seed, policy_seed = np.random.SeedSequence(seed).spawn(2)
-    rounds, rng = env.rounds(horizon, np.random.default_rng(rounds_seed)), np.random.default_rng(policy_seed)
-    gaps = np.empty(horizon)
+def regret(policy: Any, rounds: Rounds, rng: np.random.Generator) -> FloatArray:
+    """Cumulative regret at phi(x) over one run."""
+    gaps = np.empty(len(rounds.x))
     for t, (x, z, rewards, means) in enumerate(zip(*rounds, strict=True)):
         early = {"z": z} if isinstance(policy, LinUCBOracle) else {}
         arm = policy.select(x, rng, **early).arm
@@ -61,20 +80,20 @@ def regret(policy: Any, env: SyntheticEnvironment, horizon: int, seed: int) -> F
 def main() -> None:
     """Run, show the table, and write the report."""
     console = Console()
-    console.print(
-        f"polynomial phi, x in {DIM_X} dimensions, z in {DIM_Z}, {N_ARMS} arms, "
-        f"{HORIZON} rounds, {SEEDS} seeds; every policy with its defaults"
-    )
-    names = list(policies(SyntheticEnvironment("polynomial")))
+    console.print(INTRODUCTION)
+    names = list(entries(SyntheticEnvironment("polynomial")))
     final: dict[str, list[float]] = {name: [] for name in names}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=SEEDS * len(names))
         for seed in range(SEEDS):
             env = SyntheticEnvironment("polynomial", dim_x=DIM_X, dim_z=DIM_Z, n_arms=N_ARMS, seed=seed)
-            for name, make in policies(env).items():
+            first, *streams = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(1 + len(names)))
+            rounds = env.rounds(HORIZON, first)  # the same for every policy: differences are paired
+            for (name, entry), rng in zip(entries(env).items(), streams, strict=True):
                 progress.update(task, description=f"seed {seed}, {name}")
-                final[name].append(float(regret(make(), env, HORIZON, seed)[-1]))
+                seen = np.hstack([rounds.x, env.features(rounds.x)]) if entry.with_features else rounds.x
+                final[name].append(float(regret(entry.make(), rounds._replace(x=seen), rng)[-1]))
                 progress.advance(task)
     console.print(_table(final))
     console.print(f"report: {_write_report(final)}")
@@ -104,7 +123,7 @@ def _write_report(final: dict[str, list[float]]) -> Path:
         [
             "# Regret on a polynomial environment",
             "",
-            f"`make demo`, {json.dumps(settings)}, all policies with their defaults.",
+            INTRODUCTION,
             "",
             "| policy | mean final regret | standard error |",
             "|---|---:|---:|",

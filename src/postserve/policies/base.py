@@ -34,9 +34,8 @@ class BasePolicy(Persistent):
     def __init__(
         self, n_arms: int, dim_x: int | None, dim_z: int | None, missing_z: MissingZ = "raise"
     ) -> None:
-        """dim_x is None where x is not looked at, dim_z where z is not used."""
-        self.dim_x = dim_x
-        self.dim_z = dim_z
+        self.dim_x = dim_x  # None where x is not looked at
+        self.dim_z = dim_z  # None where z is not used
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._next_arm = integer("n_arms", n_arms, least=1)
         self._settings = {}

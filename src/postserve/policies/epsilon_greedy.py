@@ -10,7 +10,7 @@ import numpy.typing as npt
 from postserve.errors import InvalidInput
 from postserve.policies.base import batch
 from postserve.protocols import Merges, Policy
-from postserve.state import Persistent
+from postserve.state import Persistent, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray
 from postserve.validation import generator, matrix, number
 
@@ -78,8 +78,7 @@ class EpsilonGreedy(Persistent):
 
     def merge(self, other: "EpsilonGreedy") -> None:
         """Add what another one of the same settings has learnt."""
-        if not isinstance(other, EpsilonGreedy) or other.epsilon != self.epsilon:
-            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same settings")
+        refuse_other_settings(self, other)
         if not isinstance(self.policy, Merges):
             raise InvalidInput(f"{self.policy!r} cannot merge, wanted a policy that does")
         self.policy.merge(other.policy)

@@ -3,11 +3,13 @@
 import copy
 from typing import Any
 
-from postserve.errors import InvalidInput
+import numpy as np
+
+from postserve.errors import InvalidInput, StateMismatch
 from postserve.policies.arms import ArmModels
 from postserve.policies.base import BasePolicy
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
-from postserve.state import Arrays, Stored, same_settings
+from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import FloatArray, Prior
 
 
@@ -48,12 +50,12 @@ class LinearPolicy(BasePolicy):
     def merge(self, other: Any) -> None:
         """Add what another policy of the same settings and arms has learnt from other rounds.
 
-        With evidence the prior is then learnt anew.
+        With evidence the prior is then learnt anew. Rounds that both have learnt, as after starting
+        from one checkpoint, count twice.
         """
         if not self.order_free:
             raise InvalidInput(f"{type(self).__name__} cannot merge: {self._why_not_merge()}")
-        if not isinstance(other, LinearPolicy) or not same_settings(self, other):
-            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted the same settings")
+        refuse_other_settings(self, other)
         if other.arms != self.arms:
             raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
         self._arms.models.merge(other._arms.models)
@@ -78,11 +80,20 @@ class LinearPolicy(BasePolicy):
             self.context_map.remove_arm(int(self._ids[slot]))
 
     def _arrays(self) -> Arrays:
-        return {**super()._arrays(), **self._arms.models.arrays()}
+        return {**super()._arrays(), **self._arms.models.arrays(), "probe": self._probe()}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._arms.models.restore(arrays, self.n_arms)
+        now, then = self._probe(), arrays.take("probe", (None, None))
+        if now.shape != then.shape or not np.allclose(now, then):
+            raise StateMismatch("the context_map handed back predicts otherwise, wanted it as when saved")
+
+    def _probe(self) -> FloatArray:
+        """What a map of the user's own, which must be handed back on loading, predicts at one x."""
+        if self.context_map is None or isinstance(self.context_map, Persistent):
+            return np.empty((0, 0))
+        return self.context_map.predict(np.linspace(0.1, 0.9, self.context_map.dim_x), self.arms)
 
 
 def own_map(context_map: ContextMap) -> ContextMap:

@@ -12,7 +12,9 @@ from postserve.validation import integer
 class LinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on x and are scored at x; z is taken and not looked at (None will do).
 
-    The options are those of `ArmModels`.
+    Options: `ridge` ("evidence" or a number), `arm_radius` ("posterior", "determinant",
+    "closed_form" or a number), `exploration`, `intercept`, `noise_scale`, `w_bound`, `u_bound`,
+    `delta`; `postserve.policies.arms.ArmModels` says what each is.
 
     >>> import numpy as np
     >>> policy = LinUCB(n_arms=2, dim_x=1)

@@ -17,8 +17,9 @@ from postserve.validation import generator, integer, matrix, one_of, vector
 class LinUCBOracle(LinearPolicy):
     """Arms regress on (x, z) and are scored at the realised (x, z), given at selection.
 
-    Not a `Policy`: its verbs of choice want z, which nobody has before serving. For comparison
-    only. `missing_z` is "raise" or "drop"; the other options are those of `ArmModels`.
+    For comparison only: its verbs of choice want z, which nobody has before serving, so a type
+    checker does not take it for a `Policy`. `missing_z` is "raise" or "drop"; the other options
+    are those of `PoLinUCB`.
 
     >>> policy = LinUCBOracle(n_arms=2, dim_x=1, dim_z=1)
     >>> for x, z in ((1.0, 2.0), (2.0, 1.0), (3.0, 5.0), (4.0, 1.0)):

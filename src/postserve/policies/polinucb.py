@@ -28,7 +28,12 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
     line 3) or "bound" (the triangle inequality above it). `missing_z`, for a reward whose z never
     comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". The policy teaches its own copy of
-    `context_map`. The other options are those of `ArmModels`.
+    `context_map`.
+
+    Options, the same for every linear policy: `ridge` ("evidence", a number, or a pair for x and z),
+    `arm_radius` ("posterior", "determinant", "closed_form" or a number), `exploration` (multiplies
+    it), `intercept` (a constant in u, for rewards that are not centred), `noise_scale`, `w_bound`,
+    `u_bound`, `delta`; `postserve.policies.arms.ArmModels` says what each is.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap

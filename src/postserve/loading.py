@@ -1,0 +1,43 @@
+"""Loading what `save` wrote: the room from which every class that can be saved is in sight."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from postserve import context_maps, policies
+from postserve.state import Persistent, rebuild
+
+P = TypeVar("P", bound=Persistent)
+
+IN_SIGHT = (context_maps, policies)  # importing a class is what makes it known by its name
+
+
+@overload
+def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None) -> Any: ...
+@overload
+def load(path: str | os.PathLike[str], objects: Mapping[str, Any] | None = None, *, kind: type[P]) -> P: ...
+def load(
+    path: str | os.PathLike[str],
+    objects: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Persistent] = Persistent,
+) -> Any:
+    """Rebuild what `save` wrote.
+
+    `objects` hands back, by dotted name, what arrays cannot carry: a callable, a scikit-learn
+    estimator, a map of one's own, as they were when the state was saved. `kind` is the class
+    wanted. A state of another class, version or shape, or cut short, raises `StateMismatch`.
+
+    >>> import tempfile
+    >>> from postserve import LinUCB, PoLinUCB, RidgeMap
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> LinUCB(n_arms=2, dim_x=3).save(folder / "one.npz")
+    >>> load(folder / "one.npz", kind=LinUCB)
+    LinUCB(n_arms=2, dim_x=3)
+    >>> def squares(x):
+    ...     return x**2
+    >>> PoLinUCB(2, RidgeMap(3, 1, features=squares)).save(folder / "other.npz")
+    >>> policy = load(folder / "other.npz", objects={"context_map.features": squares})
+    """
+    return rebuild(Path(path), objects or {}, kind)
