@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from postserve import (
     Decision,
@@ -13,11 +14,14 @@ from postserve import (
     LinUCB,
     LinUCBOracle,
     LinUCBPhiHat,
+    NetworkMap,
     PerArmMap,
     PoLinUCB,
     RandomPolicy,
     RidgeMap,
     RobustPoLinUCB,
+    SklearnMap,
+    SyntheticEnvironment,
 )
 from postserve.conformance.tools import some_rounds
 from postserve.types import FloatArray
@@ -208,14 +212,69 @@ def test_a_map_per_arm_keeps_follow_ups_of_arms_apart() -> None:
     assert policy.context_map.predict([2.0], [1]).ravel().tolist() == [0.0]
 
 
-def test_algorithm_2s_theory_radius_grows_with_the_maps_errors() -> None:
-    policy = LinUCBPhiHat(
-        3, RidgeMap(4, 2, ridge=1.0, map_radius=1.0), ridge=1.0, arm_radius="determinant", u_bound=5.0
+def test_algorithm_2s_theory_radius_counts_the_errors_of_what_it_regresses_on() -> None:
+    """e_s is the radius of the map that predicted: before z_s was learnt, or after."""
+    rng = np.random.default_rng(0)
+    Phi = rng.standard_normal((2, 20))
+    for prediction in ("before", "after"):
+        phi_hat = RidgeMap(
+            20, 2, ridge=1.0, map_radius="determinant", noise_scale=0.1, row_bound=np.linalg.norm(Phi, axis=1)
+        )
+        policy = LinUCBPhiHat(
+            3, phi_hat, prediction=prediction, ridge=1.0, arm_radius="determinant", u_bound=9.0
+        )
+        radii = misses = 0.0
+        for _ in range(30):
+            x = rng.standard_normal(20)
+            z = Phi @ x + 0.1 * rng.standard_normal(2)
+            if prediction == "before":
+                radii += policy.context_map.radius(x)[0]
+                misses += np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x)
+            slack = policy._radius(np.arange(3)).copy()
+            policy.update(x, 0, z, 1.0)
+            if prediction == "after":
+                radii += policy.context_map.radius(x)[0]
+                misses += np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x)
+            assert (policy._radius(np.arange(3)) > slack).all(), "every arm pays, whichever was served"
+        assert policy._map_errors == pytest.approx(radii)
+        assert policy._map_errors >= misses
+        policy.forget(arms=0.5)
+        assert policy._map_errors == pytest.approx(radii / 2.0)
+
+
+def test_algorithm_2_after_keeps_its_prediction_while_the_reward_is_late() -> None:
+    rounds = some_rounds(20, 4, 2, 3)
+    prompt, late = (
+        LinUCBPhiHat(3, RidgeMap(4, 2, ridge=1.0), prediction="after", ridge=1.0) for _ in range(2)
     )
-    first = policy._radius(np.arange(3)).copy()
-    policy.update(np.ones(4), 0, np.ones(2), 1.0)
-    assert policy._map_errors > 0.0
-    assert (policy._radius(np.arange(3)) > first).all(), "every arm pays, whichever was served"
+    for t in range(20):
+        prompt.update(rounds.x[t], 0, rounds.z[t], float(rounds.rewards[t, 0]))
+    kept = [late.observe(rounds.x[t], 0, rounds.z[t]) for t in range(20)]
+    for t in range(20):
+        late.credit(rounds.x[t], 0, rounds.z[t], float(rounds.rewards[t, 0]), z_hat=kept[t])
+    assert np.allclose(late.weights, prompt.weights)
+
+
+def test_learners_that_were_not_made_alike_do_not_merge() -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(0)
+    scalers = [StandardScaler().fit(rng.standard_normal((9, 2)) * scale) for scale in (1.0, 5.0)]
+    one, other = (PoLinUCB(2, RidgeMap(2, 1, features=scaler)) for scaler in scalers)
+    with pytest.raises(InvalidInput, match=r"context_map\.features differ"):
+        one.merge(other)
+    one.merge(PoLinUCB(2, RidgeMap(2, 1, features=scalers[0])))
+    with pytest.raises(InvalidInput, match="exploration differ"):
+        LinUCB(2, 1).merge(LinUCB(2, 1, exploration=2.0))
+    with pytest.raises(InvalidInput, match="wanted a LinUCB"):
+        LinUCB(2, 1).merge(LinUCBOracle(2, 1, 1))
+    grown = LinUCB(2, 1)
+    grown.add_arm()
+    grown.remove_arm(0)
+    with pytest.raises(InvalidInput, match="same arms"):
+        LinUCB(2, 1).merge(grown)
+    with pytest.raises(InvalidInput, match="NetworkMap, is not made of sums"):
+        PoLinUCB(2, NetworkMap(2, 1)).merge(PoLinUCB(2, NetworkMap(2, 1)))
 
 
 def test_ties_are_broken_at_random_and_the_propensity_says_so() -> None:
@@ -246,6 +305,23 @@ def test_epsilon_greedy_mixes_exactly_over_the_eligible() -> None:
         (lambda: LinUCB(2, 2, ridge="lasso"), "ridge"),
         (lambda: LinUCB(2, 2, ridge=np.nan), "ridge"),
         (lambda: LinUCB(2, 2, ridge=(1.0, 2.0)), "no z"),
+        (lambda: LinUCB(2, 2, ridge=np.array([[1.0]])), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=1e-320), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=True), "ridge"),
+        (lambda: PoLinUCB(2, RidgeMap), "context map"),
+        (lambda: PerArmMap(RidgeMap), "context map"),
+        (lambda: EpsilonGreedy(LinUCB), "chooses from x"),
+        (lambda: SklearnMap(2, 1, LinearRegression), "regressor"),
+        (lambda: SklearnMap(2, 1, LogisticRegression()), "regressor"),
+        (lambda: RidgeMap(2, 2, noise_scale=[[1.0], [1.0, 2.0]]), "noise_scale"),
+        (lambda: KnownMap(2, 1, function=lambda x: ["a"]).predict([1.0, 2.0]), "function"),
+        (lambda: KnownMap(2, 1, function=lambda x: x).forget(np.nan), "keep"),
+        (lambda: RidgeMap(2, 1).predict([1.0, 2.0], 3), "arms"),
+        (lambda: PerArmMap(RidgeMap(2, 1)).predict([1.0, 2.0], ["a"]), "arms"),
+        (lambda: SyntheticEnvironment("linear").rounds(3, None), "rng"),
+        (lambda: LinUCB(2, 2).update_batch([[1.0, 2.0]], [[0], [1, 2]], None, [1.0]), "arms"),
+        (lambda: LinUCB(2, 2).update([1.0, 2.0], 0, None, 10**400), "reward"),
+        (lambda: LinUCB(2, 2).forget(map=0.5), "no map"),
         (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, 2.0, 3.0)), "pair"),
         (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, -2.0)), "ridge"),
         (lambda: LinUCBOracle(2, 2, 1, missing_z="impute"), "missing_z"),
@@ -315,3 +391,25 @@ def test_integers_booleans_and_lists_are_numbers_too() -> None:
     policy = LinUCB(2, 2)
     policy.update([1, 0], np.int64(1), None, True)
     assert policy.select(np.array([1, 0], dtype=np.int8), np.random.default_rng(0)) == Decision(1, 1.0)
+
+
+def test_a_regressor_that_needs_more_pairs_says_so_and_loses_none() -> None:
+    from sklearn.neighbors import KNeighborsRegressor
+
+    phi_hat = SklearnMap(1, 1, KNeighborsRegressor(20))
+    for x in range(7):
+        phi_hat.update([x], 0, [x])
+    with pytest.raises(InvalidInput, match="first_fit"):
+        phi_hat.update([7.0], 0, [7.0])
+    assert phi_hat.predict([0.0]).item() == 3.0  # still the mean of the seven
+    patient = SklearnMap(1, 1, KNeighborsRegressor(20), first_fit=20)
+    for x in range(20):
+        patient.update([x], 0, [x])
+    assert patient.predict([0.0]).item() == pytest.approx(9.5)
+
+
+def test_a_removed_arm_is_named_as_such() -> None:
+    policy = LinUCB(3, 1)
+    policy.remove_arm(1)
+    with pytest.raises(InvalidInput, match=r"arm is 1 \(it was removed\), wanted one of 0, 2"):
+        policy.update([1.0], 1, None, 1.0)

@@ -130,6 +130,60 @@ def test_objects_are_named_and_handed_back(tmp_path: Path) -> None:
     assert loaded.policy.context_map.features is double
 
 
+def halve(x: Any) -> Any:
+    return x / 2.0
+
+
+def test_an_object_that_answers_otherwise_is_noticed(tmp_path: Path) -> None:
+    from sklearn.tree import DecisionTreeRegressor
+
+    RidgeMap(2, 1, features=double).save(tmp_path / "ridge")
+    with pytest.raises(StateMismatch, match="features handed back"):
+        postserve.load(tmp_path / "ridge", objects={"features": halve})
+    KnownMap(2, 2, function=double).save(tmp_path / "known")
+    with pytest.raises(StateMismatch, match="function handed back"):
+        postserve.load(tmp_path / "known", objects={"function": halve})
+    SklearnMap(2, 1, DecisionTreeRegressor(max_depth=3)).save(tmp_path / "tree")
+    with pytest.raises(StateMismatch, match="max_depth=3"):
+        postserve.load(tmp_path / "tree", objects={"regressor": DecisionTreeRegressor(max_depth=4)})
+
+
+class OwnMean:
+    """A map that knows nothing of files."""
+
+    dim_x, dim_z = 2, 1
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+    def predict(self, x: Any, arms: Any = (0,)) -> Any:
+        return np.full((len(arms), 1), self.total)
+
+    def radius(self, x: Any, arms: Any = (0,)) -> Any:
+        return np.zeros(len(arms))
+
+    def sample(self, x: Any, arms: Any, rng: Any) -> Any:
+        return self.predict(x, arms)
+
+    def update(self, x: Any, arm: int, z: Any) -> None:
+        self.total += float(z[0])
+
+
+def test_a_map_of_ones_own_must_come_back_taught(tmp_path: Path) -> None:
+    policy = PoLinUCB(2, OwnMean())
+    policy.update([1.0, 2.0], 0, [3.0], 4.0)
+    policy.save(tmp_path / "state")
+    with pytest.raises(StateMismatch, match="as when saved"):
+        postserve.load(tmp_path / "state", objects={"context_map": OwnMean()})
+    loaded = postserve.load(tmp_path / "state", objects={"context_map": policy.context_map})
+    assert loaded.context_map.predict([1.0, 2.0]).item() == 3.0
+
+
+def test_a_saved_file_has_the_permissions_of_any_other(path: Path) -> None:
+    (path.parent / "other").write_text("")
+    assert path.stat().st_mode == (path.parent / "other").stat().st_mode
+
+
 def test_a_known_maps_function_is_handed_back(tmp_path: Path) -> None:
     PoLinUCB(2, KnownMap(2, 2, function=double)).save(tmp_path / "state")
     loaded = postserve.load(tmp_path / "state", objects={"context_map.function": double})

@@ -1,0 +1,109 @@
+"""A check that cannot fail is none: each of these broken policies and maps must be caught."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from postserve import Decision, LinUCB, RandomPolicy, RidgeMap, conformance
+
+
+class CountsItsSelects(LinUCB):
+    calls = 0
+
+    def select(self, *args: Any, **options: Any) -> Decision:
+        self.calls += 1
+        return super().select(*args, **options)
+
+
+class KeepsContexts(LinUCB):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.memory: dict[str, Any] = {}
+
+    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        super().update(x, arm, z, reward)
+        self.memory["last"] = x
+
+
+class LiesAboutPropensities(RandomPolicy):
+    def select(self, *args: Any, **options: Any) -> Decision:
+        return super().select(*args, **options)._replace(propensity=1.0)
+
+
+class IgnoresEligibility(RandomPolicy):
+    def select(self, x: Any, rng: Any, arms: Any = None) -> Decision:
+        return super().select(x, rng)
+
+
+class TakesAnyNumber(LinUCB):
+    def update(self, x: Any, arm: int, z: Any, reward: Any) -> None:
+        super().update(np.nan_to_num(x), arm, z, reward)
+
+
+class DependsOnOrder(LinUCB):
+    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        super().update(np.asarray(x) * (1.0 + self.pulls.sum()), arm, z, reward)
+
+
+class LearnsInUnits(LinUCB):
+    @property
+    def scale_free(self) -> bool:
+        return True
+
+
+class LosesItsState(LinUCB):
+    def _arrays(self) -> Any:
+        return {name: array * 0 if name == "weights" else array for name, array in super()._arrays().items()}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CountsItsSelects(3, 2), "select changed the policy"),
+        (lambda: KeepsContexts(3, 2), "kept"),
+        (lambda: LiesAboutPropensities(3), "propensity"),
+        (lambda: IgnoresEligibility(3), "is not|drew|was accepted"),
+        (lambda: TakesAnyNumber(3, 2), "NaN was accepted"),
+        (lambda: DependsOnOrder(3, 2), "order|otherwise"),
+        (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),
+        (lambda: LosesItsState(3, 2), "loaded"),
+        (lambda: object(), "has no arms"),
+        (lambda: RandomPolicy(1), "two or more"),
+    ],
+)
+def test_a_broken_policy_is_caught(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        conformance.check_policy(make)
+
+
+def test_an_object_in_place_of_a_maker_is_said_plainly() -> None:
+    with pytest.raises(AssertionError, match="wanted a function"):
+        conformance.check_policy(RandomPolicy(3))
+    with pytest.raises(AssertionError, match="wanted a function"):
+        conformance.check_context_map(RidgeMap(3, 2))
+
+
+class OneRowForAll(RidgeMap):
+    def predict(self, x: Any, arms: Any = (0,)) -> Any:
+        return super().predict(x, arms)[0]
+
+
+class GivesItsOwnArray(RidgeMap):
+    def predict(self, x: Any, arms: Any = (0,)) -> Any:
+        return self._models.moment[0, :, :2]
+
+
+class LearnsFromNaN(RidgeMap):
+    def update(self, x: Any, arm: int, z: Any) -> None:
+        super().update(np.nan_to_num(x), arm, z)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [(OneRowForAll, "shape"), (GivesItsOwnArray, "own array"), (LearnsFromNaN, "was accepted")],
+)
+def test_a_broken_map_is_caught(kind: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        conformance.check_context_map(lambda: kind(3, 2))
