@@ -104,15 +104,24 @@ def study() -> Runs:
 
 def main() -> None:
     """Print the study as a Markdown table."""
-    print("| environment | policy | final regret | se | sigma² | tau² of each block |")
-    print("|---|---|---:|---:|---:|---|")
-    for (kind, name), cells in study().items():
+    print(
+        "| environment | policy | final regret | se | less PoLinUCB's, paired | se | sigma² | tau² of each block |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---|")
+    runs = study()
+    for (kind, name), cells in runs.items():
         final = np.array([cell[0] for cell in cells])
+        paired = final - [cell[0] for cell in runs[kind, "PoLinUCB"]]
         variances = np.array([cell[1] for cell in cells])
         learnt = np.exp(np.log(variances).mean(axis=0)) if variances.all() else []
         texts = [f"{value:.4g}" for value in learnt] or ["", ""]
-        error = final.std(ddof=1) / np.sqrt(len(final))
-        print(f"| {kind} | {name} | {final.mean():.0f} | {error:.0f} | {texts[0]} | {', '.join(texts[1:])} |")
+        numbers = [final.mean(), _error(final), paired.mean(), _error(paired)]
+        columns = [kind, name, *(f"{value:.0f}" for value in numbers), texts[0], ", ".join(texts[1:])]
+        print(f"| {' | '.join(columns)} |")
+
+
+def _error(values: Any) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 if __name__ == "__main__":
