@@ -105,7 +105,7 @@ def study() -> Runs:
 def main() -> None:
     """Print the study as a Markdown table."""
     print(
-        "| environment | policy | final regret | se | less PoLinUCB's, paired | se | sigma² | tau² of each block |"
+        "| environment | policy | final regret | se | less PoLinUCB's, paired | se | sigma² | tau² a block |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---|")
     runs = study()

@@ -37,6 +37,22 @@ class IgnoresEligibility(RandomPolicy):
         return super().select(x, rng)
 
 
+class OverwritesContexts(RandomPolicy):
+    def select(self, x: Any, rng: Any, arms: Any = None) -> Decision:
+        decision = super().select(x, rng, arms)
+        if isinstance(x, np.ndarray):
+            x *= 0.0
+        return decision
+
+
+class RaisesOtherErrors(LinUCB):
+    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        try:
+            super().update(x, arm, z, reward)
+        except ValueError as error:
+            raise KeyError("what?") from error
+
+
 class TakesAnyNumber(LinUCB):
     def update(self, x: Any, arm: int, z: Any, reward: Any) -> None:
         super().update(np.nan_to_num(x), arm, z, reward)
@@ -65,6 +81,9 @@ class LosesItsState(LinUCB):
         (lambda: KeepsContexts(3, 2), "kept"),
         (lambda: LiesAboutPropensities(3), "propensity"),
         (lambda: IgnoresEligibility(3), "is not|drew|was accepted"),
+        (lambda: IgnoresEligibility(2), "is not|drew|was accepted"),
+        (lambda: OverwritesContexts(3), "select changed its inputs"),
+        (lambda: RaisesOtherErrors(3, 2), "raised KeyError"),
         (lambda: TakesAnyNumber(3, 2), "NaN was accepted"),
         (lambda: DependsOnOrder(3, 2), "order|otherwise"),
         (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),

@@ -229,12 +229,23 @@ def test_derivatives_hold_with_several_outputs() -> None:
 
 @pytest.mark.parametrize(
     "world",
-    ["noiseless", "constant z", "zero z", "zero rewards", "one arm", "wide", "constant x", "huge", "tiny"],
+    [
+        "noiseless",
+        "constant z",
+        "zero z",
+        "zero rewards",
+        "one arm",
+        "wide",
+        "constant x",
+        "huge",
+        "tiny",
+        "vanishing",
+    ],
 )
 def test_awkward_worlds_stay_finite_and_sensible(world: str) -> None:
     rng = np.random.default_rng(0)
     dim_x, n_arms, n = (60, 3, 40) if world == "wide" else (4, 1 if world == "one arm" else 3, 120)
-    scale = {"huge": 1e40, "tiny": 1e-40}.get(world, 1.0)
+    scale = {"huge": 1e40, "tiny": 1e-40, "vanishing": 1e-155}.get(world, 1.0)
     theta = rng.standard_normal((n_arms, dim_x))
     policy = PoLinUCB(n_arms, RidgeMap(dim_x, 2), optimism="joint")
     for _ in range(n):

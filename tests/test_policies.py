@@ -374,6 +374,68 @@ def test_features_that_fail_in_mid_run_change_nothing() -> None:
     assert np.array_equal(policy.context_map.weights, before[1])
 
 
+class OddMap(KnownMap):
+    """A map whose answers are whatever a test wants."""
+
+    def __init__(self, rows: Any = ((0.0, 0.0),), radius: Any = (0.0,)) -> None:
+        super().__init__(2, 2, function=lambda x: x)
+        self.rows, self.radii = rows, radius
+
+    def predict(self, x: Any, arms: Any = (0,)) -> Any:
+        return self.rows
+
+    def radius(self, x: Any, arms: Any = (0,)) -> Any:
+        return self.radii
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"rows": np.full((3, 2), np.nan)},
+        {"rows": np.full((3, 2), 1e160)},
+        {"rows": np.zeros(2)},
+        {"rows": np.zeros((1, 2))},
+        {"rows": None},
+        {"rows": [["a", "b"]] * 3},
+        {"rows": np.zeros((3, 2)), "radius": np.full(3, np.nan)},
+        {"rows": np.zeros((3, 2)), "radius": -np.ones(3)},
+        {"rows": np.zeros((3, 2)), "radius": [1.0]},
+    ],
+)
+def test_what_a_map_answers_is_checked(answers: dict[str, Any]) -> None:
+    policy = PoLinUCB(3, OddMap(**answers), optimism="joint")
+    with pytest.raises(InvalidInput, match=r"context_map\.(predict|radius)\(x\)"):
+        policy.select([1.0, 2.0], np.random.default_rng(0))
+
+
+def test_a_batch_with_a_row_whose_features_fail_teaches_nothing() -> None:
+    policy = PoLinUCB(2, RidgeMap(1, 1, features=lambda x: x**2))
+    with pytest.raises(InvalidInput, match="features"):
+        policy.update_batch([[1.0], [1e30]], [0, 1], [[1.0], [1.0]], [1.0, 1.0])
+    assert policy.pulls.sum() == 0.0
+    assert not policy.context_map.weights.any()
+
+
+def test_fractions_and_masked_arrays() -> None:
+    from fractions import Fraction
+
+    policy = LinUCB(2, 1)
+    policy.update([1.0], 0, None, Fraction(1, 2))
+    policy.forget(arms=Fraction(1, 2))
+    assert policy.pulls[0] == 0.5
+    with pytest.raises(InvalidInput, match="masked"):
+        policy.select(np.ma.array([9.0], mask=[True]), np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="itself"):
+        policy.merge(policy)
+
+
+def test_a_cold_network_predicts_the_mean_whatever_the_units_of_x() -> None:
+    phi_hat = NetworkMap(2, 1)
+    assert phi_hat.predict([1e6, 1e6]).item() == 0.0
+    phi_hat.update([1e6, 2e6], 0, [3.0])
+    assert phi_hat.predict([1e9, 1e9]).item() == 3.0
+
+
 def test_messages_say_what_got_wanted() -> None:
     policy = LinUCB(2, 4)
     rng = np.random.default_rng(0)
@@ -393,19 +455,19 @@ def test_integers_booleans_and_lists_are_numbers_too() -> None:
     assert policy.select(np.array([1, 0], dtype=np.int8), np.random.default_rng(0)) == Decision(1, 1.0)
 
 
-def test_a_regressor_that_needs_more_pairs_says_so_and_loses_none() -> None:
+def test_a_regressor_that_needs_more_pairs_says_so_and_is_tried_again() -> None:
     from sklearn.neighbors import KNeighborsRegressor
 
     phi_hat = SklearnMap(1, 1, KNeighborsRegressor(20))
-    for x in range(7):
-        phi_hat.update([x], 0, [x])
-    with pytest.raises(InvalidInput, match="first_fit"):
-        phi_hat.update([7.0], 0, [7.0])
-    assert phi_hat.predict([0.0]).item() == 3.0  # still the mean of the seven
-    patient = SklearnMap(1, 1, KNeighborsRegressor(20), first_fit=20)
-    for x in range(20):
-        patient.update([x], 0, [x])
-    assert patient.predict([0.0]).item() == pytest.approx(9.5)
+    for x in range(32):
+        if x in (7, 15):
+            with pytest.warns(UserWarning, match="first_fit"):
+                phi_hat.update([x], 0, [x])
+        else:
+            phi_hat.update([x], 0, [x])
+        if x == 20:
+            assert phi_hat.predict([0.0]).item() == 10.0  # the mean, so far
+    assert phi_hat.predict([0.0]).item() == pytest.approx(9.5)
 
 
 def test_a_removed_arm_is_named_as_such() -> None:

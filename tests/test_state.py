@@ -225,3 +225,59 @@ def test_a_users_own_class_is_found_by_its_name(tmp_path: Path) -> None:
     loaded = postserve.load(tmp_path / "state")
     assert isinstance(loaded, Cautious)
     assert repr(loaded) == "Cautious(n_arms=2, dim_x=3, exploration=0.5)"
+
+
+def test_a_users_class_cannot_stand_in_for_one_of_ours(path: Path) -> None:
+    type("PoLinUCB", (PoLinUCB,), {"__module__": "elsewhere"})
+    assert type(postserve.load(path)) is PoLinUCB
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"arms": np.array([0, 1, 1])},
+        {"arms": np.array([-3, 0, 1])},
+        {"next_arm": np.array([1])},
+        {"pulls": np.array([0.0, -1.0, 0.0])},
+        {"gram": -np.ones((3, 3, 3))},
+        {"block_ridge": np.zeros(2)},
+        {"noise_variance": np.array([-1.0])},
+        {"counts": np.array([-1, 0, 0])},
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(path: Path, changes: dict[str, Any]) -> None:
+    rewrite(path, **changes)
+    with pytest.raises(StateMismatch, match="wanted"):
+        postserve.load(path)
+
+
+@pytest.mark.parametrize(
+    "entry", ["value", {}, {"value": 1, "object": "x"}, {"other": 1}, {"object": 3}, None]
+)
+def test_a_header_of_another_shape_is_refused(path: Path, entry: Any) -> None:
+    header = header_of(path)
+    header["state"]["settings"]["optimism"] = entry
+    rewrite(path, header=np.array(json.dumps(header)))
+    with pytest.raises(StateMismatch, match="wanted"):
+        postserve.load(path)
+
+
+def test_settings_given_as_numpy_scalars_need_no_handing_back(tmp_path: Path) -> None:
+    policy = LinUCB(2, 3, ridge=np.float32(2.0), exploration=np.int64(3), intercept=np.bool_(True))
+    policy.save(tmp_path / "state")
+    loaded = postserve.load(tmp_path / "state")
+    assert repr(loaded) == "LinUCB(n_arms=2, dim_x=3, ridge=2.0, exploration=3.0, intercept=True)"
+
+
+def test_a_policy_whose_arms_went_is_loaded_as_it_was(tmp_path: Path) -> None:
+    policy = LinUCB(2, 1)
+    for i in range(20):
+        policy.update([1.0], 0, None, 1.0 + i % 2)
+    policy.add_arm()
+    policy.remove_arm(0)
+    policy.save(tmp_path / "state")
+    loaded = postserve.load(tmp_path / "state")
+    for one in (policy, loaded):
+        one.update([1.0], 1, None, 0.1)
+    assert np.array_equal(policy.weights, loaded.weights)
+    assert np.array_equal(policy.propensities([1.0]), loaded.propensities([1.0]))

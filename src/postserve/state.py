@@ -23,21 +23,35 @@ from postserve.errors import InvalidInput, StateMismatch
 FORMAT = "postserve"
 VERSION = 1
 HEADER = "header"
+UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,  # RecursionError too
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading an archive and its header raises, depending on where it is damaged."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Persistent:
-    """Base of everything that can be saved; subclasses are found again by their class name."""
+    """Base of everything that can be saved; subclasses are found again by their names."""
 
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings: dict[str, Any]
     """The constructor's arguments, by name."""
     _shares_objects: ClassVar[bool] = True
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Persistent._classes[cls.__name__] = cls
+        if not abstract:
+            Persistent._classes[_class_name(cls)] = cls
 
     def _arrays(self) -> Arrays:
         """Everything learnt, as named arrays."""
@@ -100,6 +114,11 @@ class Stored:
             raise StateMismatch(f"{label} has values that are not finite, wanted finite numbers")
         return array.copy(order="C")
 
+    def require(self, condition: bool, name: str, wanted: str) -> None:
+        """Refuse a state in which the named array is not what it must be."""
+        if not condition:
+            raise StateMismatch(f"{self._prefix}{name} is not what save() wrote, wanted {wanted}")
+
     def text(self, name: str) -> str:
         """A string stored as an array."""
         return str(self._arrays.get(self._prefix + name, ""))
@@ -138,7 +157,9 @@ def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> P
 
 
 def refuse_other_settings(one: Persistent, other: Any) -> None:
-    """Raise where two learners were not made alike, naming what differs."""
+    """Raise where two learners are one, or were not made alike, naming what differs."""
+    if one is other:
+        raise InvalidInput(f"cannot merge a {type(one).__name__} with itself, wanted another learner")
     if not isinstance(other, Persistent) or type(one) is not type(other):
         raise InvalidInput(f"cannot merge a {type(other).__name__}, wanted a {type(one).__name__}")
     if differ := differing_settings(one, other):
@@ -183,7 +204,13 @@ def _describe(item: Persistent) -> dict[str, Any]:
             settings[name] = {"value": value}
         else:
             settings[name] = {"object": type(value).__name__}
-    return {"class": type(item).__name__, "settings": settings}
+    return {"class": _class_name(type(item)), "settings": settings}
+
+
+def _class_name(cls: type) -> str:
+    """The bare name of a class of this package; others carry their module, and cannot stand in for one."""
+    inside = cls.__module__.split(".")[0] == __name__.split(".")[0]
+    return cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
@@ -193,34 +220,28 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         header = json.loads(str(arrays.pop(HEADER)))
         got = header["format"], header["version"]
         _check_node(header["state"])
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        EOFError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except UNREADABLE as error:
         raise StateMismatch(
             f"{path} is damaged or no state file ({error}), wanted one that save() wrote"
         ) from error
-    if got[0] != FORMAT or not isinstance(got[1], int) or not 1 <= got[1] <= VERSION:
+    if got[0] != FORMAT or type(got[1]) is not int or not 1 <= got[1] <= VERSION:
         raise StateMismatch(f"{path} has format {got[0]} version {got[1]}, wanted {FORMAT} 1 to {VERSION}")
     return header, arrays
 
 
 def _check_node(node: dict[str, Any]) -> None:
-    """A description must have the shape that `_describe` gives it; KeyError and the like otherwise."""
+    """A description must have the shape that `_describe` gives it; TypeError or KeyError otherwise."""
     str.strip(node["class"])
-    for entry in node["settings"].values():
-        if "state" in entry:
-            _check_node(entry["state"])
-        elif "value" not in entry:
-            str.strip(entry["object"])
+    for entry in dict.values(node["settings"]):
+        ((kind, content),) = dict.items(entry)
+        if kind == "state":
+            _check_node(content)
+        elif kind == "object":
+            str.strip(content)
+        elif kind != "value":
+            raise KeyError(kind)
 
 
 def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str, Any]) -> Persistent:
@@ -240,7 +261,7 @@ def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str,
             )
     try:
         item = cls(**arguments)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, MemoryError, OverflowError) as error:
         raise StateMismatch(f"the state's settings do not fit {node['class']}: {error}") from error
     item._restore(Stored(arrays, prefix))
     return item

@@ -72,7 +72,7 @@ def reward_value(value: Any) -> float:
 
 def integer(name: str, value: Any, *, least: int) -> int:
     """An int (numpy's too, but no bool and no float) of at least `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) < 2**62:
         raise InvalidInput(f"{name} is {value!r}, wanted a whole number of at least {least}")
     return int(value)
 
@@ -102,9 +102,9 @@ def whole_numbers(name: str, value: Any) -> IntArray:
     """A one-dimensional array of whole numbers."""
     try:
         array = np.asarray(value)
-    except (ValueError, OverflowError):
-        array = np.empty(0, dtype=object)
-    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.shape != (0,)):
+    except (ValueError, TypeError, RuntimeError, OverflowError):
+        array = np.empty((0, 0))
+    if np.ma.is_masked(value) or array.ndim != 1 or (array.dtype.kind not in "iu" and array.shape != (0,)):
         raise InvalidInput(f"{name} is {value!r}, wanted a sequence of arm ids")
     return array.astype(np.int64)
 
@@ -135,10 +135,12 @@ def _finite(name: str, value: Any) -> float:
 def _floats(name: str, value: Any) -> FloatArray:
     if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
         return value
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidInput(f"{name} has masked entries, wanted all of them")
     try:
         array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"{name} is ragged, wanted an array of numbers") from error
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise InvalidInput(f"{name} is no array ({error}), wanted numbers") from error
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} has dtype {array.dtype}, wanted real numbers")
     return np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)

@@ -42,6 +42,10 @@ def select_is_pure(make: Make) -> None:
     first = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
     again = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
     require(first == again, "a second select with the same rng decided otherwise")
+    fresh = rounds_for(policy, 1, seed=4)
+    x, z = fresh.x[0].copy(), fresh.z[0].copy()
+    choose(policy, x, z, np.random.default_rng(1))
+    require(np.array_equal(x, fresh.x[0]) and np.array_equal(z, fresh.z[0]), "select changed its inputs")
     require(same(before, snapshot(policy)), "select changed the policy")
 
 
@@ -144,7 +148,7 @@ def propensities_are_right(make: Make) -> None:
     """They sum to one, are zero where not eligible, and are what select does."""
     trained, rounds = _trained(make)
     for policy in (make(), trained):
-        for eligible in (None, list(policy.arms[:2])):
+        for eligible in (None, list(policy.arms[1:])):
             x, z = rounds.x[0], rounds.z[0]
             p = chances(policy, x, z, arms=eligible)
             require(p.shape == (len(policy.arms),), f"propensities have shape {p.shape}")
@@ -340,8 +344,12 @@ def _teach(policy: Any, rounds: Rounds, arms: Any, order: Any) -> None:
 
 
 def _require_equal_learners(one: Any, other: Any, what: str) -> None:
-    one.refit_prior()
-    other.refit_prior()
+    for policy in (one, other):
+        if hasattr(policy, "refit_prior"):
+            policy.refit_prior()
+    probes = rounds_for(one, N, seed=3)
+    for x, z in zip(probes.x, probes.z, strict=True):
+        require(close(chances(one, x, z), chances(other, x, z), 1e-6), f"{what} changed a choice")
     mine, theirs = learnt(one), learnt(other)
     for name in mine:
         owner, _, array = name.rpartition(".")

@@ -30,6 +30,10 @@ def require_invalid(what: str, call: Callable[..., Any], *args: Any, **options: 
     except InvalidInput as error:
         require(bool(str(error)), f"{what}: InvalidInput came without a message")
         return
+    except Exception as error:
+        raise AssertionError(
+            f"{what} raised {type(error).__name__} ({error}), wanted InvalidInput"
+        ) from error
     raise AssertionError(f"{what} was accepted, wanted InvalidInput")
 
 
@@ -75,7 +79,9 @@ def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
 
 
 def learnt(item: Any) -> Arrays:
-    """All learnt arrays of a Persistent object, copied."""
+    """All learnt arrays of a Persistent object, copied; none of another."""
+    if not isinstance(item, Persistent):
+        return {}
     return {name: array.copy() for name, array in arrays_of(item).items()}
 
 

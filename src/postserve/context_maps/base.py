@@ -12,7 +12,7 @@ from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector
 
 
-class SharedMap(Persistent):
+class SharedMap(Persistent, abstract=True):
     """One map for all arms: subclasses predict, measure their radius and learn, of checked arrays."""
 
     def __init__(self, dim_x: int, dim_z: int) -> None:

@@ -12,6 +12,7 @@ from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import integer, number
 
+FAR = 10.0
 PARAMETERS = ("hidden_weights", "hidden_bias", "output_weights", "output_bias")
 
 
@@ -85,7 +86,10 @@ class NetworkMap(SharedMap):
         self._learnability.forget(keep)
 
     def _predict(self, x: FloatArray) -> FloatArray:
-        output = self._forward(self._x_scale.standardise(x[None]))[1]
+        if self._pairs.seen < 2:  # x has no scale yet
+            output = np.zeros((1, self.dim_z))
+        else:
+            output = self._forward(self._x_scale.standardise(x[None]))[1]
         z_hat: FloatArray = self._z_scale.restore_units(output)[0]
         return z_hat
 
@@ -142,7 +146,7 @@ class NetworkMap(SharedMap):
         self._learnability.restore(arrays)
         try:
             self._rng.bit_generator.state = json.loads(arrays.text("rng"))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StateMismatch(f"rng does not restore ({error}), wanted a PCG64 state") from error
 
 
@@ -160,7 +164,8 @@ class _RunningScale:
         squares += off * (value - mean)
 
     def standardise(self, rows: FloatArray) -> FloatArray:
-        return np.asarray((rows - self.moments[1]) / self._deviation())
+        """In deviations from the mean; further out than FAR the scale itself is in doubt."""
+        return np.asarray(np.clip((rows - self.moments[1]) / self._deviation(), -FAR, FAR))
 
     def restore_units(self, rows: FloatArray) -> FloatArray:
         return np.asarray(rows * self._deviation() + self.moments[1])
@@ -208,6 +213,7 @@ class _Adam:
 
     def restore(self, stored: Stored) -> None:
         self.count = int(stored.take("adam_count", (1,), np.int64)[0])
+        stored.require(self.count >= 0, "adam_count", "a count")
         for name, value in self.parameters.items():
             self.mean[name] = stored.take(f"adam_mean_{name}", value.shape)
             self.square[name] = stored.take(f"adam_square_{name}", value.shape)

@@ -34,11 +34,6 @@ class Pairs:
         self.seen += 1
         self.window = min(self.window + 1.0, float(self.held))
 
-    def drop_last(self) -> None:
-        """Take the newest pair back; only of pairs that are all kept."""
-        self.seen -= 1
-        self.window = max(self.window - 1.0, 0.0)
-
     @property
     def held(self) -> int:
         """How many pairs are kept."""
@@ -73,6 +68,7 @@ class Pairs:
         """Take back what `arrays` gave."""
         self.seen = int(stored.take("pairs_seen", (1,), np.int64)[0])
         self.window = float(stored.take("pairs_window", (1,))[0])
+        stored.require(self.seen >= 0, "pairs_seen", "a count")
         x = stored.take("pairs_x", (self.held, self._x.shape[1]))
         z = stored.take("pairs_z", (self.held, self._z.shape[1]))
         index = np.arange(self.seen - self.held, self.seen)

@@ -76,7 +76,7 @@ class PerArmMap(Persistent):
         """Learn that z followed x where this arm was served."""
         arm = integer("arm", arm, least=0)
         x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        own = self._maps.get(arm) or copy.deepcopy(self._template)
+        own = self._maps[arm] if arm in self._maps else copy.deepcopy(self._template)
         own.update(x, arm, z)
         self._maps[arm] = own
 

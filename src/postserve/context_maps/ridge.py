@@ -56,7 +56,7 @@ class RidgeMap(SharedMap):
         if isinstance(map_radius, str):
             one_of("map_radius", map_radius, ("posterior", "determinant", "assumption"))
         else:
-            number("map_radius", map_radius, least=0.0)
+            map_radius = number("map_radius", map_radius, least=0.0)
         self.map_radius = map_radius
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self.noise_scale = _per_output("noise_scale", noise_scale, self.dim_z)

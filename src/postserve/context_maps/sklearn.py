@@ -1,6 +1,7 @@
 """Any scikit-learn regressor as a context map."""
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ class SklearnMap(SharedMap):
     The regressor is cloned, gets a fixed random_state where it had none, and is wrapped in a
     MultiOutputRegressor where it predicts one number only. Before the first fit (after `first_fit`
     pairs; the first pair with partial_fit) the mean of the pairs so far is predicted. Refits keep
-    all pairs. Saving names the regressor: with partial_fit, hand the fitted `regressor` back on
-    loading; otherwise any equal one, which is refitted from the kept pairs. The radius is
-    Assumption 1's.
+    all pairs; one that fails warns, and is tried again when they have doubled. Saving names the
+    regressor: with partial_fit, hand the fitted `regressor` back on loading; otherwise any equal
+    one, which is refitted from the kept pairs. The radius is Assumption 1's.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> phi_hat = SklearnMap(dim_x=1, dim_z=2, regressor=DecisionTreeRegressor())
@@ -56,6 +57,7 @@ class SklearnMap(SharedMap):
         )
         self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else None)
         self._fitted_on = (0, 0)  # the fit in force used the pairs from the first to before the second
+        self._tried = 0  # how many pairs there were at the last refit, whether or not it went well
         self._settings = {
             "dim_x": self.dim_x,
             "dim_z": self.dim_z,
@@ -81,20 +83,23 @@ class SklearnMap(SharedMap):
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         error = z - self._predict(x)
-        self._pairs.append(x, z)
-        seen = self._pairs.seen
         if self.incremental:
             self.regressor.partial_fit(x[None], self._target(z[None]))
+        self._pairs.append(x, z)
+        self._learnability.learn(x, error)
+        seen = self._pairs.seen
+        if self.incremental:
             self._fitted_on = (0, seen)
-        elif seen >= max(self.first_fit, 2 * self._fitted_on[1]):
+        elif seen >= max(self.first_fit, 2 * self._tried):
+            self._tried = seen
             try:
                 self._fit(seen - self._pairs.counting(), seen)
             except ValueError as failure:
-                self._pairs.drop_last()
-                raise InvalidInput(
-                    f"{self.regressor!r} fails on {seen} pairs ({failure}), wanted a larger first_fit"
-                ) from failure
-        self._learnability.learn(x, error)
+                warnings.warn(
+                    f"{type(self.regressor).__name__} fails on {seen} pairs ({failure}); it is tried again "
+                    f"at {2 * seen}, wanted a larger first_fit",
+                    stacklevel=4,
+                )
 
     def _fit(self, start: int, stop: int) -> None:
         from sklearn.base import clone
@@ -119,7 +124,7 @@ class SklearnMap(SharedMap):
     def _arrays(self) -> Arrays:
         return {
             "regressor": np.array(repr(self.regressor)),
-            "fitted_on": np.array(self._fitted_on, dtype=np.int64),
+            "fitted_on": np.array([*self._fitted_on, self._tried], dtype=np.int64),
             **self._pairs.arrays(),
             **self._learnability.arrays(),
         }
@@ -131,7 +136,9 @@ class SklearnMap(SharedMap):
             )
         self._pairs.restore(arrays)
         self._learnability.restore(arrays)
-        start, stop = (int(end) for end in arrays.take("fitted_on", (2,), np.int64))
+        start, stop, self._tried = (int(end) for end in arrays.take("fitted_on", (3,), np.int64))
+        sound = 0 <= start <= stop <= self._pairs.seen and 0 <= self._tried <= self._pairs.seen
+        arrays.require(sound, "fitted_on", "a range of the pairs")
         if self.incremental and stop > 0:
             self.regressor = _fitted_copy(self._given)
             self._settings["regressor"] = self.regressor

@@ -31,6 +31,8 @@ def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
     root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
     log_det, lift = np.nan, 0.0
     while np.isnan(log_det):
+        if not lift < 1.0:  # a lift of that size means that these are no sums of squares
+            raise ArithmeticError("the gram is not positive semi-definite, wanted a sum of u u^T")
         matrix = gram.copy()
         matrix.flat[:: dim + 1] = (np.diagonal(gram) + ridge) * (1.0 + lift)
         log_det = kernels.cholesky_inverse(matrix, root, inverse)

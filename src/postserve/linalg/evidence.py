@@ -27,6 +27,8 @@ CENTRE_NOISE = 0.01
 SD_NOISE, SD_BLOCK = 3.0, 2.0
 LOG_FLOOR = float(np.log(1e-8))
 """Noiseless rewards drive sigma² to zero; this is where it stops, in units of v_r."""
+TINY_SQUARE = 1e-200
+"""A second moment below this counts as zero: its inverse, and the square of that, must be numbers."""
 MAX_EVALUATIONS = 20
 LONGEST_STEP = 4.0
 FLATTEST = 0.01
@@ -75,7 +77,9 @@ def measure_units(sums: Sums, blocks: Sequence[int]) -> Units:
     if total == 0.0:
         return Units(np.zeros(len(blocks)), np.zeros(sums.squares.shape[1]))
     diagonal = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0)
-    return Units(np.add.reduceat(diagonal, _starts(blocks)) / total, sums.squares.sum(axis=0) / total)
+    v = np.add.reduceat(diagonal, _starts(blocks)) / total
+    v_r = sums.squares.sum(axis=0) / total
+    return Units(np.where(v > TINY_SQUARE, v, 0.0), np.where(v_r > TINY_SQUARE, v_r, 0.0))
 
 
 def centre(units: Units) -> Fit:

@@ -36,7 +36,7 @@ REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
 """Before the first refit p0 follows the moments: after every update for the first 16 rounds, and
 then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
-SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-6
+SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 
 
 class Projection(NamedTuple):
@@ -251,9 +251,11 @@ class RidgeModels:
 
         Until then it has no unit: waiting for the schedule would judge it in the caller's.
         """
-        if np.any((self.noise_variance == 0.0) & (y != 0.0)):
+        if np.any((self.noise_variance == 0.0) & (y * y > evidence.TINY_SQUARE)):
             return True
-        return bool(self._silent.any()) and bool((self._silent & (self._block_sums(u**2) > 0.0)).any())
+        return bool(self._silent.any()) and bool(
+            (self._silent & (self._block_sums(u * u) > evidence.TINY_SQUARE)).any()
+        )
 
     def _adopt(self, fit: evidence.Fit) -> None:
         self._block_ridge = fit.ridge
@@ -263,9 +265,7 @@ class RidgeModels:
         self.refactorise()
 
     def _silent_blocks(self) -> npt.NDArray[np.bool_]:
-        if not self.evidence:
-            return np.zeros(len(self.blocks), dtype=bool)
-        return np.asarray(self._block_sums(np.diagonal(self.gram, axis1=1, axis2=2).sum(axis=0)) == 0.0)
+        return np.asarray(evidence.measure_units(self._sums(), self._sizes).blocks == 0.0)
 
     def _block_sums(self, values: FloatArray) -> FloatArray:
         return np.array([values[self.block(name)].sum() for name in self.blocks])
@@ -289,6 +289,7 @@ class RidgeModels:
             "age": self._age,
             "block_ridge": self._block_ridge,
             "noise_variance": self.noise_variance,
+            "silent": self._silent,
             "counts": np.array([self.updates, self._fitted_at, self._followed_at], dtype=np.int64),
         }
 
@@ -306,9 +307,19 @@ class RidgeModels:
         self._age = stored.take("age", (n_models,), np.int64)
         self._block_ridge = stored.take("block_ridge", (len(self.blocks),))
         self.noise_variance = stored.take("noise_variance", (outputs,))
+        self._silent = stored.take("silent", (len(self.blocks),), np.bool_)
         counts = stored.take("counts", (3,), np.int64)
         self.updates, self._fitted_at, self._followed_at = (int(count) for count in counts)
-        self._silent = self._silent_blocks()
+        diagonal = np.diagonal(self.gram, axis1=1, axis2=2)
+        for name, values in (
+            ("gram", diagonal),
+            ("squares", self.squares),
+            ("pulls", self.pulls),
+            ("noise_variance", self.noise_variance),
+            ("counts", counts),
+        ):
+            stored.require(not (values < 0).any(), name, "no negative numbers")
+        stored.require(bool((self._block_ridge > 0.0).all()), "block_ridge", "positive numbers")
 
 
 def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:

@@ -53,7 +53,7 @@ class ArmModels:
         if isinstance(arm_radius, str):
             one_of("arm_radius", arm_radius, ("posterior", "determinant", "closed_form"))
         else:
-            number("arm_radius", arm_radius, least=0.0)
+            arm_radius = number("arm_radius", arm_radius, least=0.0)
         if arm_radius == "closed_form" and u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number with arm_radius='closed_form'")
         self.arm_radius = arm_radius
@@ -65,8 +65,18 @@ class ArmModels:
         self.intercept = flag("intercept", intercept)
         if self.intercept:
             blocks = {**blocks, "intercept": 1}
+        self.ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
         self.models = RidgeModels(n_arms, blocks, ridge=_block_ridges(ridge, blocks))
         self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that are not the defaults, as plain values."""
+        ridge: Any = self.ridge
+        if not isinstance(ridge, str):
+            ridge = [float(part) for part in ridge] if isinstance(ridge, list | tuple) else float(ridge)
+        now = {**{name: getattr(self, name) for name in DEFAULTS}, "ridge": ridge}
+        return {name: value for name, value in now.items() if value != DEFAULTS[name]}
 
     @property
     def scale_free(self) -> bool:
@@ -161,6 +171,9 @@ class ArmModels:
         )
 
 
+DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
+
+
 def _sum(parts: list[FloatArray]) -> FloatArray:
     total = parts[0].copy()
     for part in parts[1:]:
@@ -178,11 +191,3 @@ def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
         wanted = "a number or a pair for x and z" if "z" in blocks else "a number: there is no z here"
         raise InvalidInput(f"ridge is {ridge!r}, wanted {wanted}")
     return [ridge[0] if name in ("x", "intercept") else ridge[1] for name in blocks]
-
-
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as a state file's header carries them."""
-    return {
-        name: np.asarray(value, dtype=np.float64).tolist() if isinstance(value, tuple | np.ndarray) else value
-        for name, value in options.items()
-    }

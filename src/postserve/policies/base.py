@@ -28,7 +28,7 @@ from postserve.validation import (
 )
 
 
-class BasePolicy(Persistent):
+class BasePolicy(Persistent, abstract=True):
     """Arms by id, and the learning verbs; subclasses learn from checked arrays."""
 
     def __init__(
@@ -129,14 +129,16 @@ class BasePolicy(Persistent):
             Z = matrix("Z", Z, n, self.dim_z)
         elif n and self.missing_z == "raise":
             self._refuse_missing_z()
+        for x, slot in zip(X, slots, strict=True):
+            self._try_row(x, slot)
         for i, slot in enumerate(slots):
             self._update(X[i], slot, None if Z is None else Z[i], float(rewards[i]))
 
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
         """Multiply what the arms and the map have learnt by these factors, in (0, 1]."""
-        number("arms", arms, above=0.0, most=1.0)
-        number("map", map, above=0.0, most=1.0)
-        self._forget(arms, map)
+        keep_arms = number("arms", arms, above=0.0, most=1.0)
+        keep_map = number("map", map, above=0.0, most=1.0)
+        self._forget(keep_arms, keep_map)
 
     def refit_prior(self) -> None:
         """Learn every prior from the evidence now; nothing to do where the ridge is a number."""
@@ -157,6 +159,9 @@ class BasePolicy(Persistent):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         raise InvalidInput(f"{type(self).__name__} has no map to impute z with, wanted z")
+
+    def _try_row(self, x: FloatArray, slot: int) -> None:
+        """Raise if x cannot be learnt from, features of it being a caller's own function."""
 
     def _add_arm(self) -> None: ...
 
@@ -224,10 +229,14 @@ class BasePolicy(Persistent):
 
     def _restore(self, arrays: Stored) -> None:
         self._next_arm = int(arrays.take("next_arm", (1,), np.int64)[0])
-        self._set_arms(arrays.take("arms", (None,), np.int64).tolist())
+        ids = arrays.take("arms", (None,), np.int64)
+        rising = len(ids) > 0 and ids[0] >= 0 and bool((np.diff(ids) > 0).all())
+        arrays.require(rising, "arms", "ids in rising order")
+        arrays.require(self._next_arm > ids[-1], "next_arm", "an id not yet given")
+        self._set_arms(ids.tolist())
 
 
-class ChoosesFromX(BasePolicy):
+class ChoosesFromX(BasePolicy, abstract=True):
     """Scores every arm from x alone and takes the best; ties are broken at random."""
 
     @abstractmethod

@@ -54,7 +54,8 @@ class EpsilonGreedy(Persistent):
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
         """Row after row as `select` would, nothing being learnt in between."""
-        return batch(self.select(x, rng, arms) for x in matrix("X", X, None, None))
+        X, rng = matrix("X", X, None, self.policy.dim_x), generator(rng)
+        return batch(self.select(x, rng, arms) for x in X)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
         """Teach the wrapped policy."""

@@ -13,7 +13,7 @@ from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import FloatArray, Prior
 
 
-class LinearPolicy(BasePolicy):
+class LinearPolicy(BasePolicy, abstract=True):
     """`_arms` are the reward models; `context_map` is phi_hat, None where there is none."""
 
     _arms: ArmModels

@@ -2,7 +2,7 @@
 
 from typing import Unpack
 
-from postserve.policies.arms import ArmModels, ArmOptions, plain
+from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
 from postserve.types import FloatArray, IntArray
@@ -29,7 +29,7 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         dim_x = integer("dim_x", dim_x, least=1)
         super().__init__(n_arms, dim_x, dim_z=None)
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
-        self._settings.update(dim_x=dim_x, **plain(options))
+        self._settings.update(dim_x=dim_x, **self._arms.settings)
 
     @property
     def order_free(self) -> bool:

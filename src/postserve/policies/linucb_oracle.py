@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from postserve.policies.arms import ArmModels, ArmOptions, plain
+from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import batch
 from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
@@ -44,7 +44,7 @@ class LinUCBOracle(LinearPolicy):
         one_of("missing_z", missing_z, ("raise", "drop"))
         super().__init__(n_arms, dim_x, dim_z, missing_z)
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
-        self._settings.update(dim_x=dim_x, dim_z=dim_z, missing_z=missing_z, **plain(options))
+        self._settings.update(dim_x=dim_x, dim_z=dim_z, missing_z=missing_z, **self._arms.settings)
 
     @property
     def order_free(self) -> bool:

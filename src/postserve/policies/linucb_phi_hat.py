@@ -121,7 +121,7 @@ class LinUCBPhiHat(PoLinUCB):
         """e_s, where the radius needs it."""
         if self._arms.arm_radius not in ("determinant", "closed_form"):
             return 0.0
-        return float(self.context_map.radius(x, [int(self._ids[slot])])[0])
+        return float(self._map_radii(x, np.array([slot]))[0])
 
     def _forget(self, arms: float, map: float) -> None:
         super()._forget(arms, map)

@@ -14,12 +14,15 @@ line  the paper                                              here
 
 from typing import ClassVar, Unpack
 
-from postserve.policies.arms import ArmModels, ArmOptions, plain
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy, own_map
 from postserve.protocols import ContextMap, Merges
 from postserve.types import FloatArray, IntArray, MissingZ, Optimism
-from postserve.validation import one_of
+from postserve.validation import matrix, one_of, vector
 
 
 class PoLinUCB(ChoosesFromX, LinearPolicy):
@@ -64,19 +67,19 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
         self._settings.update(
-            context_map=self.context_map, optimism=optimism, missing_z=missing_z, **plain(options)
+            context_map=self.context_map, optimism=optimism, missing_z=missing_z, **self._arms.settings
         )
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
-        z_hat = self.context_map.predict(x, self._ids[slots].tolist())
+        z_hat = self._predictions(x, slots)
         u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks), rows=len(slots))
         return self._arms.optimistic(
             u_hat,
             slots,
             zeta=self._radius(slots),
             kind=self.optimism,
-            map_radius=lambda: self.context_map.radius(x, self._ids[slots].tolist()),
+            map_radius=lambda: self._map_radii(x, slots),
             moving=self._z_blocks,
         )
 
@@ -98,8 +101,23 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         return self._arms.radius(slots)
 
     def _predict(self, x: FloatArray, slot: int) -> FloatArray:
-        z_hat: FloatArray = self.context_map.predict(x, [int(self._ids[slot])])[0]
+        z_hat: FloatArray = self._predictions(x, np.array([slot]))[0]
         return z_hat
+
+    def _predictions(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """phi_hat(x), a row a slot, checked: the map may be anyone's."""
+        rows = self.context_map.predict(x, self._ids[slots].tolist())
+        return matrix("context_map.predict(x)", rows, len(slots), self.dim_z)
+
+    def _map_radii(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """e at x, an entry a slot, checked."""
+        e = vector("context_map.radius(x)", self.context_map.radius(x, self._ids[slots].tolist()), len(slots))
+        if e.min() < 0.0:
+            raise InvalidInput(f"context_map.radius(x) is {e.min():g}, wanted at least 0")
+        return e
+
+    def _try_row(self, x: FloatArray, slot: int) -> None:
+        self._predict(x, slot)
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return self._predict(x, slot)
