@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.own_map import OwnTotal
 
 import postserve
 from postserve import (
@@ -148,33 +149,12 @@ def test_an_object_that_answers_otherwise_is_noticed(tmp_path: Path) -> None:
         postserve.load(tmp_path / "tree", objects={"regressor": DecisionTreeRegressor(max_depth=4)})
 
 
-class OwnMean:
-    """A map that knows nothing of files."""
-
-    dim_x, dim_z = 2, 1
-
-    def __init__(self) -> None:
-        self.total = 0.0
-
-    def predict(self, x: Any, arms: Any = (0,)) -> Any:
-        return np.full((len(arms), 1), self.total)
-
-    def radius(self, x: Any, arms: Any = (0,)) -> Any:
-        return np.zeros(len(arms))
-
-    def sample(self, x: Any, arms: Any, rng: Any) -> Any:
-        return self.predict(x, arms)
-
-    def update(self, x: Any, arm: int, z: Any) -> None:
-        self.total += float(z[0])
-
-
 def test_a_map_of_ones_own_must_come_back_taught(tmp_path: Path) -> None:
-    policy = PoLinUCB(2, OwnMean())
+    policy = PoLinUCB(2, OwnTotal())
     policy.update([1.0, 2.0], 0, [3.0], 4.0)
     policy.save(tmp_path / "state")
     with pytest.raises(StateMismatch, match="as when saved"):
-        postserve.load(tmp_path / "state", objects={"context_map": OwnMean()})
+        postserve.load(tmp_path / "state", objects={"context_map": OwnTotal()})
     loaded = postserve.load(tmp_path / "state", objects={"context_map": policy.context_map})
     assert loaded.context_map.predict([1.0, 2.0]).item() == 3.0
 

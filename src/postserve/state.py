@@ -46,7 +46,8 @@ class Persistent:
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings: dict[str, Any]
     """The constructor's arguments, by name."""
-    _shares_objects: ClassVar[bool] = True
+    _shared: ClassVar[tuple[str, ...]] = ()
+    """Arguments that are read and never written: copies share them, and so can be told to be alike."""
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -81,10 +82,8 @@ class Persistent:
             raise
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
-        """Copies share the objects that arrays cannot carry: they are read, never written."""
-        for value in self._settings.values():
-            if not isinstance(value, Persistent) and not _is_plain(value) and self._shares_objects:
-                memo[id(value)] = value
+        for name in self._shared:
+            memo[id(self._settings[name])] = self._settings[name]
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
         twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in vars(self).items()})

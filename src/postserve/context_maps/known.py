@@ -19,6 +19,8 @@ class KnownMap(SharedMap):
     array([[6.]])
     """
 
+    _shared = ("function",)
+
     def __init__(self, dim_x: int, dim_z: int, function: Callable[[FloatArray], npt.ArrayLike]) -> None:
         super().__init__(dim_x, dim_z)
         if not callable(function):

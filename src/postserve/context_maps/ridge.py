@@ -34,6 +34,8 @@ class RidgeMap(SharedMap):
            [74.8]])
     """
 
+    _shared = ("features",)
+
     def __init__(
         self,
         dim_x: int,

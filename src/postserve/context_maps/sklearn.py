@@ -33,8 +33,6 @@ class SklearnMap(SharedMap):
     array([[1., 7.]])
     """
 
-    _shares_objects = False  # the regressor learns
-
     def __init__(
         self,
         dim_x: int,

@@ -34,7 +34,7 @@ SMALLEST_RIDGE = 1e-50
 FIRST_REFIT = 8
 REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
-"""Before the first refit p0 follows the moments: after every update for the first 16 rounds, and
+"""Before the first refit p0 follows the moments: after every update for the first 17 rounds, and
 then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 

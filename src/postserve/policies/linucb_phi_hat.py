@@ -59,11 +59,12 @@ class LinUCBPhiHat(PoLinUCB):
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""
-        if self.prediction == "after":
+        if self.prediction == "before":
+            error = self._map_error(x, slot)
+            z_hat = super()._observe(x, slot, z)
+        else:
             super()._observe(x, slot, z)
-            return self._predict(x, slot)
-        error = self._map_error(x, slot)
-        z_hat = super()._observe(x, slot, z)
+            error, z_hat = self._map_error(x, slot), self._predict(x, slot)
         self._map_errors += error
         return z_hat
 
@@ -71,17 +72,15 @@ class LinUCBPhiHat(PoLinUCB):
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
-        if self.prediction == "after":
-            z_hat = self._predict(x, slot) if z_hat is None else z_hat
-            self._map_errors += self._map_error(x, slot)
+        if z_hat is None and self.prediction == "after":
+            z_hat = self._impute(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, self._arms.stack(x, z_hat)[0], reward)
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
-        """A z that never came: its error counts all the same."""
-        if self.prediction == "before":
-            self._map_errors += self._map_error(x, slot)
+        """A prediction made without a z: its error counts all the same."""
+        self._map_errors += self._map_error(x, slot)
         return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
