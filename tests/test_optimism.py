@@ -357,7 +357,8 @@ def test_contenders_keep_the_argmax_and_its_ties(dim: int) -> None:
         arms = Candidates(*(np.concatenate([field, field[::2]]) for field in arms))  # ties
         exact, score, lowest = joint(arms), joint_contenders(arms), plugin(*arms[:3])
         contends = bound(arms) >= lowest.max()
-        np.testing.assert_array_equal(score, np.where(contends, exact, lowest))
+        solved = contends & (np.count_nonzero(contends) > 1)  # one alone has won already
+        np.testing.assert_array_equal(score, np.where(solved, exact, lowest))
         np.testing.assert_array_equal(score == score.max(), exact == exact.max())
         spared += int(np.count_nonzero(~contends))
     assert spared > 100

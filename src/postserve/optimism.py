@@ -66,17 +66,20 @@ def joint(candidates: Candidates) -> FloatArray:
 
 
 def joint_contenders(candidates: Candidates) -> FloatArray:
-    """Score as `joint` where ``bound >= max plugin``, else as `plugin`: the argmax is the same.
+    """Score as `joint` where two or more have ``bound >= max plugin``, else as `plugin`.
 
-    >>> two = [0., 9.], [1., 1.], [1., 1.], [1., 1.], [[-.5]] * 2, [[.5]] * 2, [[[.3]]] * 2
-    >>> joint_contenders(Candidates(*map(np.array, two))).round(3)
-    array([ 1.   , 10.048])
+    The argmax and its ties are those of `joint`: others cannot win, and one alone has won.
+
+    >>> three = [0., 9., 9.], [1.] * 3, [1.] * 3, [1.] * 3, [[-.5]] * 3, [[.5]] * 3, [[[.3]]] * 3
+    >>> joint_contenders(Candidates(*map(np.array, three))).round(3)
+    array([ 1.   , 10.048, 10.048])
     """
     sphere = _on_sphere(candidates)
     gain = np.zeros_like(sphere.reward)
     rival = _scores(candidates, sphere, gain).max(initial=-np.inf)
     contends = np.flatnonzero(_scores(candidates, sphere, _largest_gain(sphere)) >= rival)
-    gain[contends] = _best_gain(_only(sphere, contends))
+    if len(contends) > 1:
+        gain[contends] = _best_gain(_only(sphere, contends))
     return _scores(candidates, sphere, gain)
 
 
