@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 
 from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
-from postserve.experiments.demo import regret
+from postserve.experiments.runner import regret
 from postserve.linalg import evidence
 from postserve.linalg.ridge import RidgeModels
 

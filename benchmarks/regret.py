@@ -20,7 +20,7 @@ from postserve import (
     Rounds,
     SyntheticEnvironment,
 )
-from postserve.experiments.demo import regret
+from postserve.experiments.runner import regret
 
 SEEDS = 10
 KINDS = ("polynomial", "periodic", "linear")

@@ -17,6 +17,11 @@ class CountsItsSelects(LinUCB):
         return super().select(*args, **options)
 
 
+class CallableCounter(CountsItsSelects):
+    def __call__(self) -> None:
+        """Being callable hides nothing."""
+
+
 class KeepsContexts(LinUCB):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -78,6 +83,7 @@ class LosesItsState(LinUCB):
     ("make", "message"),
     [
         (lambda: CountsItsSelects(3, 2), "select changed the policy"),
+        (lambda: CallableCounter(3, 2), "select changed the policy"),
         (lambda: KeepsContexts(3, 2), "kept"),
         (lambda: LiesAboutPropensities(3), "propensity"),
         (lambda: IgnoresEligibility(3), "is not|drew|was accepted"),
@@ -114,6 +120,11 @@ class GivesItsOwnArray(RidgeMap):
         return self._models.moment[0, :, :2]
 
 
+class ForgetsAnything(RidgeMap):
+    def forget(self, keep: float) -> None:
+        """Whatever the factor."""
+
+
 class LearnsFromNaN(RidgeMap):
     def update(self, x: Any, arm: int, z: Any) -> None:
         super().update(np.nan_to_num(x), arm, z)
@@ -121,7 +132,12 @@ class LearnsFromNaN(RidgeMap):
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [(OneRowForAll, "shape"), (GivesItsOwnArray, "own array"), (LearnsFromNaN, "was accepted")],
+    [
+        (OneRowForAll, "shape"),
+        (GivesItsOwnArray, "own array"),
+        (LearnsFromNaN, "was accepted"),
+        (ForgetsAnything, "was accepted"),
+    ],
 )
 def test_a_broken_map_is_caught(kind: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):

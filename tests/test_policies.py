@@ -259,6 +259,34 @@ def test_algorithm_2_after_keeps_its_prediction_while_the_reward_is_late() -> No
     assert np.allclose(late.weights, prompt.weights)
 
 
+def test_a_users_own_map_merges_where_it_promises_to() -> None:
+    class Adds(OwnTotal):
+        order_free = True
+
+        def merge(self, other: Any) -> None:
+            self.total += other.total
+
+    one, other = PoLinUCB(2, Adds()), PoLinUCB(2, Adds())
+    one.update([1.0, 2.0], 0, [3.0], 1.0)
+    other.update([1.0, 2.0], 0, [4.0], 1.0)
+    assert one.order_free
+    one.merge(other)
+    assert one.context_map.predict([1.0, 2.0]).item() == 7.0
+
+
+def test_an_error_of_the_map_counts_once() -> None:
+    options: Any = {"ridge": 1.0, "arm_radius": "determinant", "u_bound": 9.0}
+    for prediction in ("before", "after"):
+        policies = [
+            LinUCBPhiHat(2, RidgeMap(2, 1, ridge=1.0), prediction=prediction, missing_z="impute", **options)
+            for _ in range(2)
+        ]
+        for policy, z in zip(policies, ([1.0], None), strict=True):
+            z_hat = policy.observe([1.0, 2.0], 0, [1.0])
+            policy.credit([1.0, 2.0], 0, z, 1.0, z_hat=z_hat)
+        assert policies[0]._map_errors == policies[1]._map_errors > 0.0
+
+
 def test_learners_that_were_not_made_alike_do_not_merge() -> None:
     from sklearn.preprocessing import StandardScaler
 

@@ -80,6 +80,8 @@ from postserve.types import FloatArray
         (lambda: RidgeMap(2, 1, features=lambda x: x[5]), "features"),
         (lambda: RidgeMap(2, 1, features=lambda x: x[None]), "features"),
         (lambda: PerArmMap(3), "context map"),
+        (lambda: PerArmMap(RidgeMap(1, 1)).merge(PerArmMap(RidgeMap(2, 3))), "template.dim_x"),
+        (lambda: RidgeMap(2, 1, noise_scale=True), "noise_scale"),
         (lambda: KnownMap(2, 1, function=3), "callable"),
     ],
 )

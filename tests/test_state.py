@@ -145,7 +145,7 @@ def test_an_object_that_answers_otherwise_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(StateMismatch, match="function handed back"):
         postserve.load(tmp_path / "known", objects={"function": halve})
     SklearnMap(2, 1, DecisionTreeRegressor(max_depth=3)).save(tmp_path / "tree")
-    with pytest.raises(StateMismatch, match="max_depth=3"):
+    with pytest.raises(StateMismatch, match='"max_depth": 3'):
         postserve.load(tmp_path / "tree", objects={"regressor": DecisionTreeRegressor(max_depth=4)})
 
 

@@ -86,6 +86,18 @@ class ContextMap(Protocol):
 class Environment(Protocol):
     """The truth: draws rounds, and knows every arm's mean at phi(x)."""
 
+    @property
+    def dim_x(self) -> int:
+        """Length of x."""
+
+    @property
+    def dim_z(self) -> int:
+        """Length of z."""
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         """n rounds as potential outcomes."""
 

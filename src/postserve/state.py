@@ -12,6 +12,7 @@ import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +47,8 @@ class Persistent:
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings: dict[str, Any]
     """The constructor's arguments, by name."""
+    _option_defaults: ClassVar[Mapping[str, Any]] = {}
+    """Defaults of arguments that the constructor takes as **options."""
     _shared: ClassVar[tuple[str, ...]] = ()
     """Arguments that are read and never written: copies share them, and so can be told to be alike."""
 
@@ -62,8 +65,10 @@ class Persistent:
         """Take back what `_arrays` gave."""
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())
-        return f"{type(self).__name__}({settings})"
+        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        defaults.update(self._option_defaults)
+        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == defaults.get(n, self))}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to one .npz file, whole or not at all."""
@@ -174,6 +179,8 @@ def differing_settings(one: Persistent, other: Persistent) -> list[str]:
         mine, theirs = one._settings.get(name), other._settings.get(name)
         if isinstance(mine, Persistent) and isinstance(theirs, Persistent):
             differ += [f"{name}.{below}" for below in differing_settings(mine, theirs)]
+        elif type(mine) is type(theirs) and hasattr(mine, "merge"):
+            pass  # an object of the user's own: its merge is the judge
         elif mine is not theirs and not (_is_plain(mine) and mine == theirs):
             differ.append(name)
     return differ

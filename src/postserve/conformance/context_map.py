@@ -138,6 +138,11 @@ def forgetting_keeps_it_working(make: Make) -> None:
     phi_hat = _taught(make())
     if not isinstance(phi_hat, Forgets) or getattr(phi_hat, "incremental", False):
         return
+    before = snapshot(phi_hat)
+    phi_hat.forget(1.0)
+    for bad in (0.0, -1.0, 1.5, np.nan):
+        require_invalid(f"forget({bad})", phi_hat.forget, bad)
+    require(same(before, snapshot(phi_hat)), "forgetting nothing changed the map")
     phi_hat.forget(0.5)
     answers_have_the_right_shapes(lambda: phi_hat)
 

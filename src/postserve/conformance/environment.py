@@ -11,6 +11,14 @@ Make = Callable[[], Any]
 N = 500
 
 
+def it_has_the_verbs(make: Make) -> None:
+    """`make` makes an environment, with all that the protocol names."""
+    require(callable(make), f"got a {type(make).__name__}, wanted a function that makes an environment")
+    env = make()
+    for name in ("dim_x", "dim_z", "n_arms", "rounds", "phi", "means"):
+        require(hasattr(env, name), f"the environment has no {name}")
+
+
 def rounds_have_the_right_shapes(make: Make) -> None:
     """A block is n contexts, follow-ups, rewards and means of every arm, all finite."""
     env = make()
@@ -47,6 +55,7 @@ def means_are_taken_at_phi(make: Make) -> None:
 
 
 ENVIRONMENT_CHECKS: tuple[Callable[[Make], None], ...] = (
+    it_has_the_verbs,
     rounds_have_the_right_shapes,
     rounds_come_from_the_generator,
     means_are_taken_at_phi,

@@ -223,7 +223,7 @@ def arms_come_and_go(make: Make) -> None:
         require_invalid("serving a removed arm", choose, policy, x, z, rng, arms=[gone])
     require(policy.arms == old[1:], f"{policy.arms} are left of {old}")
     require(policy.add_arm() == new + 1, "an id was given twice")
-    play(policy, Rounds(rounds.x, rounds.z, rounds.rewards, rounds.means), rng)
+    play(policy, rounds, rng)
     if isinstance(policy, Persistent):
         require(same(learnt(policy), learnt(reload(policy))), "arms that came and went do not reload")
 
@@ -291,10 +291,14 @@ def forgetting_is_a_verb_of_its_own(make: Make) -> None:
 def a_missing_z_is_never_silent(make: Make) -> None:
     """A reward without z is refused, changing nothing, unless the policy was told what to do."""
     policy, rounds = _trained(make)
-    if policy.dim_z is None or getattr(policy, "missing_z", "raise") != "raise":
-        policy.update(rounds.x[0], policy.arms[0], None, 1.0)
-        return
     before = snapshot(policy)
+    told = getattr(policy, "missing_z", "raise")
+    if policy.dim_z is None or told != "raise":
+        policy.update(rounds.x[0], policy.arms[0], None, 1.0)
+        changed = not same(before, snapshot(policy))
+        require(told != "drop" or not changed, "a reward that was to be dropped changed the policy")
+        require(told != "impute" or changed, "a reward whose z was to be imputed taught nothing")
+        return
     require_invalid("update without z", policy.update, rounds.x[0], policy.arms[0], None, 1.0)
     require_invalid("credit without z", policy.credit, rounds.x[0], policy.arms[0], None, 1.0)
     require_invalid("observe without z", policy.observe, rounds.x[0], policy.arms[0], None)

@@ -86,7 +86,7 @@ def learnt(item: Any) -> Arrays:
 
 
 def snapshot(item: Any) -> dict[str, Any]:
-    """Everything an object holds, by path, copied: whatever its class, a change shows."""
+    """What an object holds, by path, copied, through dicts, sequences and the attributes of objects."""
     found: dict[str, Any] = {}
     _walk("", item, found, set())
     return found
@@ -99,16 +99,19 @@ def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
         found[path] = repr(value.bit_generator.state)
     elif isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
         found[path] = value
-    elif id(value) not in seen and not callable(value) and not inspect.ismodule(value):
+    elif id(value) not in seen and not _is_code(value):
         seen.add(id(value))
+        parts = list(getattr(value, "__dict__", {}).items())
         if isinstance(value, Mapping):
-            parts = [(repr(key), part) for key, part in value.items()]
+            parts += [(repr(key), part) for key, part in value.items()]
         elif isinstance(value, Iterable) and isinstance(value, Sized):
-            parts = [(str(i), part) for i, part in enumerate(value)]
-        else:
-            parts = list(getattr(value, "__dict__", {}).items())
+            parts += [(str(i), part) for i, part in enumerate(value)]
         for name, part in parts:
             _walk(f"{path}.{name}", part, found, seen)
+
+
+def _is_code(value: Any) -> bool:
+    return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -3,13 +3,10 @@
 import numpy as np
 
 from postserve import confidence
-from postserve.context_maps.ridge import check_map_rate
-from postserve.linalg.ridge import RidgeModels
+from postserve.linalg.ridge import ONLY, RidgeModels
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import number
-
-MODEL = np.zeros(1, dtype=np.int64)
 
 
 class Learnability:
@@ -22,7 +19,7 @@ class Learnability:
         self, dim_x: int, dim_z: int, *, ridge: float, map_rate: float, delta: float, radius_scale: float
     ) -> None:
         self.ridge = number("ridge", ridge, above=0.0)
-        self.map_rate = check_map_rate(map_rate)
+        self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self._errors = RidgeModels(1, {"x": dim_x}, n_outputs=dim_z, ridge=self.ridge)
@@ -45,7 +42,7 @@ class Learnability:
         """e at x; zero while nothing is known of z's scale."""
         pairs = float(self._errors.pulls[0])
         noise = np.sqrt(self._errors.squares[0] / max(pairs, 1.0))
-        width = self._errors.project(x[None], MODEL).widths[0]
+        width = self._errors.project(x[None], ONLY).widths[0]
         return self.radius_scale * float(
             confidence.map_radius_assumption(
                 width=width, pairs=pairs, noise_scale=noise, delta=self.delta, map_rate=self.map_rate

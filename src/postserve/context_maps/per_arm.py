@@ -9,7 +9,7 @@ import numpy.typing as npt
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
-from postserve.state import Arrays, Persistent, Stored, arrays_of
+from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings
 from postserve.types import FloatArray
 from postserve.validation import integer, vector, whole_numbers
 
@@ -17,7 +17,7 @@ from postserve.validation import integer, vector, whole_numbers
 class PerArmMap(Persistent):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
-    An arm's copy is made when its first z comes; until then the untaught template answers for it.
+    An arm's copy is made when its first z comes; until then the template, as given, answers for it.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
@@ -101,8 +101,9 @@ class PerArmMap(Persistent):
 
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
-        if type(other) is not type(self) or not self.order_free:
-            raise InvalidInput(f"cannot merge {other!r} into {self!r}, wanted maps that are sums")
+        refuse_other_settings(self, other)
+        if not self.order_free:
+            raise InvalidInput(f"cannot merge maps per arm of {self._template!r}, wanted ones made of sums")
         merged = {arm: copy.deepcopy(self._of(arm)) for arm in other._maps}
         for arm, own in merged.items():
             if isinstance(own, Merges):

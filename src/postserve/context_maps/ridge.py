@@ -1,5 +1,7 @@
 """Recursive ridge regression of z on x or on features of it."""
 
+from numbers import Real
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,12 +9,10 @@ from postserve import confidence
 from postserve.context_maps.base import SharedMap
 from postserve.context_maps.features import Features, apply_features, check_probe, count_features, probe
 from postserve.errors import InvalidInput
-from postserve.linalg.ridge import RidgeModels
+from postserve.linalg.ridge import ONLY, RidgeModels
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, vector
-
-MODEL = np.zeros(1, dtype=np.int64)  # the one model's index, as the linear core wants it
 
 
 class RidgeMap(SharedMap):
@@ -64,7 +64,7 @@ class RidgeMap(SharedMap):
         self.noise_scale = _per_output("noise_scale", noise_scale, self.dim_z)
         self.row_bound = _per_output("row_bound", row_bound, self.dim_z)
         self.delta = number("delta", delta, above=0.0, below=1.0)
-        self.map_rate = check_map_rate(map_rate)
+        self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
         self._models = RidgeModels(1, blocks, n_outputs=self.dim_z, ridge=ridge)
         self._settings = {
@@ -116,12 +116,12 @@ class RidgeMap(SharedMap):
         self._models.merge(other._models)
 
     def _predict(self, x: FloatArray) -> FloatArray:
-        z_hat: FloatArray = self._models.project(self._f(x)[None], MODEL).means[0]
+        z_hat: FloatArray = self._models.project(self._f(x)[None], ONLY).means[0]
         return z_hat
 
     def _radius(self, x: FloatArray) -> float:
         models = self._models
-        width = float(models.project(self._f(x)[None], MODEL).widths[0])
+        width = float(models.project(self._f(x)[None], ONLY).widths[0])
         noise = self._noise()
         if self.map_radius == "posterior":
             e = confidence.map_radius_posterior(width=width, noise_scale=noise)
@@ -171,14 +171,9 @@ class RidgeMap(SharedMap):
         self._models.restore(arrays, 1)
 
 
-def check_map_rate(map_rate: float) -> float:
-    """Assumption 1's exponent, in (0, 1/2]."""
-    return number("map_rate", map_rate, above=0.0, most=0.5)
-
-
 def _per_output(name: str, value: npt.ArrayLike, dim_z: int) -> FloatArray:
-    single = isinstance(value, int | float)
-    scales = vector(name, [value] * dim_z if single else value, dim_z).copy()
+    single = isinstance(value, Real | np.bool_)
+    scales = vector(name, [number(name, value)] * dim_z if single else value, dim_z).copy()
     if (scales < 0.0).any():
         raise InvalidInput(f"{name} is {value!r}, wanted numbers of at least 0")
     return scales

@@ -1,6 +1,7 @@
 """Any scikit-learn regressor as a context map."""
 
 import copy
+import json
 import warnings
 from typing import Any
 
@@ -121,16 +122,17 @@ class SklearnMap(SharedMap):
 
     def _arrays(self) -> Arrays:
         return {
-            "regressor": np.array(repr(self.regressor)),
+            "regressor": np.array(_parameters(self.regressor)),
             "fitted_on": np.array([*self._fitted_on, self._tried], dtype=np.int64),
             **self._pairs.arrays(),
             **self._learnability.arrays(),
         }
 
     def _restore(self, arrays: Stored) -> None:
-        if repr(self.regressor) != arrays.text("regressor"):
+        if _parameters(self.regressor) != arrays.text("regressor"):
             raise StateMismatch(
-                f"the regressor handed back is {self.regressor!r}, wanted {arrays.text('regressor')}"
+                f"the regressor handed back is {_parameters(self.regressor)}, "
+                f"wanted {arrays.text('regressor')}"
             )
         self._pairs.restore(arrays)
         self._learnability.restore(arrays)
@@ -162,6 +164,19 @@ def _prepare(regressor: Any, dim_z: int) -> Any:
     if dim_z > 1 and not get_tags(own).target_tags.multi_output:
         own = MultiOutputRegressor(own)
     return own
+
+
+def _parameters(regressor: Any) -> str:
+    """Class and parameters, to know a regressor again; of objects among them, only their type."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        known = value is None or isinstance(value, bool | int | float | str | list | tuple)
+        return value if known else type(value).__name__
+
+    parameters = {name: plain(value) for name, value in sorted(regressor.get_params().items())}
+    return json.dumps([type(regressor).__name__, parameters], default=lambda value: type(value).__name__)
 
 
 def _fitted_copy(regressor: Any) -> Any:

@@ -16,6 +16,7 @@ except ModuleNotFoundError as missing:
 
 from postserve.context_maps import NetworkMap, RidgeMap
 from postserve.environments import SyntheticEnvironment
+from postserve.experiments.runner import regret
 from postserve.policies import (
     EpsilonGreedy,
     LinUCB,
@@ -25,7 +26,6 @@ from postserve.policies import (
     RandomPolicy,
     RobustPoLinUCB,
 )
-from postserve.types import FloatArray, Rounds
 
 DIM_X, DIM_Z, N_ARMS, HORIZON, SEEDS = 20, 5, 5, 1000, 5
 OUT = Path("out/demo")
@@ -64,17 +64,6 @@ def entries(env: SyntheticEnvironment) -> dict[str, Entry]:
         "RobustPoLinUCB": Entry(lambda: RobustPoLinUCB(N_ARMS, phi_hat())),
         "LinUCBOracle, sees z early": Entry(lambda: LinUCBOracle(N_ARMS, DIM_X, DIM_Z)),
     }
-
-
-def regret(policy: Any, rounds: Rounds, rng: np.random.Generator) -> FloatArray:
-    """Cumulative regret at phi(x) over one run."""
-    gaps = np.empty(len(rounds.x))
-    for t, (x, z, rewards, means) in enumerate(zip(*rounds, strict=True)):
-        early = {"z": z} if isinstance(policy, LinUCBOracle) else {}
-        arm = policy.select(x, rng, **early).arm
-        policy.update(x, arm, z, float(rewards[arm]))
-        gaps[t] = means.max() - means[arm]
-    return np.cumsum(gaps)
 
 
 def main() -> None:

@@ -36,6 +36,7 @@ REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
 """Before the first refit p0 follows the moments: after every update for the first 17 rounds, and
 then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
+ONLY = np.zeros(1, dtype=np.int64)  # the index of a single model, as `project` wants it
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 
 
@@ -146,9 +147,10 @@ class RidgeModels:
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
-        for sums in (self.gram, self.moment, self.squares, self.pulls):
-            sums *= keep
-        self.refactorise()
+        if keep < 1.0:
+            for sums in (self.gram, self.moment, self.squares, self.pulls):
+                sums *= keep
+            self.refactorise()
 
     def merge(self, other: "RidgeModels") -> None:
         """Add the sums of another learner of the same shape."""

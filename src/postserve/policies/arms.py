@@ -71,12 +71,11 @@ class ArmModels:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The options that are not the defaults, as plain values."""
+        """The options as plain values."""
         ridge: Any = self.ridge
         if not isinstance(ridge, str):
             ridge = [float(part) for part in ridge] if isinstance(ridge, list | tuple) else float(ridge)
-        now = {**{name: getattr(self, name) for name in DEFAULTS}, "ridge": ridge}
-        return {name: value for name, value in now.items() if value != DEFAULTS[name]}
+        return {**{name: getattr(self, name) for name in DEFAULTS}, "ridge": ridge}
 
     @property
     def scale_free(self) -> bool:

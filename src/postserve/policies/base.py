@@ -1,7 +1,7 @@
 """The verbs every policy has: checks at the public edges, arms that come and go, two-stage feedback.
 
 A policy holds no pending decision. Whoever decides keeps (x, arm) and brings z and the reward when
-they come, in any order and at any time; waiting for them is the log's job.
+they come, in any order and at any time; waiting for them is the caller's job (docs/recipes.md).
 """
 
 from abc import abstractmethod
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput
 from postserve.policies.choice import choose, distribution
-from postserve.state import Arrays, Persistent, Stored
+from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray, IntArray, MissingZ
 from postserve.validation import (
     arm_ids,
@@ -51,7 +51,7 @@ class BasePolicy(Persistent, abstract=True):
     @property
     def order_free(self) -> bool:
         """Whether updates may come in any order, and learners be merged, with the same result."""
-        return False
+        return self._why_not_merge() is None
 
     # Arms
 
@@ -144,8 +144,17 @@ class BasePolicy(Persistent, abstract=True):
         """Learn every prior from the evidence now; nothing to do where the ridge is a number."""
 
     def merge(self, other: Any) -> None:
-        """Add what another policy of the same settings and arms has learnt from other rounds."""
-        raise InvalidInput(f"{type(self).__name__} cannot merge: {self._why_not_merge()}")
+        """Add what another policy of the same settings and arms has learnt from other rounds.
+
+        With evidence the prior is then learnt anew. Rounds that both have learnt, as after starting
+        from one checkpoint, count twice.
+        """
+        if reason := self._why_not_merge():
+            raise InvalidInput(f"{type(self).__name__} cannot merge: {reason}")
+        refuse_other_settings(self, other)
+        if other.arms != self.arms:
+            raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
+        self._merge(other)
 
     # What subclasses fill in
 
@@ -169,8 +178,11 @@ class BasePolicy(Persistent, abstract=True):
 
     def _forget(self, arms: float, map: float) -> None: ...
 
-    def _why_not_merge(self) -> str:
+    def _why_not_merge(self) -> str | None:
+        """Why what is learnt depends on its order, None where it does not."""
         return "it learns nothing"
+
+    def _merge(self, other: Any) -> None: ...
 
     # The ways in
 
@@ -187,8 +199,7 @@ class BasePolicy(Persistent, abstract=True):
                 self._refuse_missing_z()
             if self.missing_z == "drop":
                 return
-            z = self._impute(x, slot)
-            z_hat = z if z_hat is None else z_hat
+            z = z_hat = self._impute(x, slot) if z_hat is None else z_hat
         self._credit(x, slot, np.empty(0) if z is None else z, reward, z_hat)
 
     def _refuse_missing_z(self) -> None:
@@ -217,6 +228,17 @@ class BasePolicy(Persistent, abstract=True):
         if arms is None:
             return self._all_slots
         return np.array([self._slot(arm) for arm in arm_ids("arms", arms).tolist()], dtype=np.int64)
+
+    def _decide(self, slots: IntArray, scores: FloatArray, rng: np.random.Generator) -> Decision:
+        """The best of these slots."""
+        index, propensity = choose(scores, rng)
+        return Decision(int(self._ids[slots[index]]), propensity)
+
+    def _chances(self, slots: IntArray, scores: FloatArray) -> FloatArray:
+        """The probability with which `_decide` takes each of all arms."""
+        chances = np.zeros(self.n_arms)
+        chances[slots] = distribution(scores)
+        return chances
 
     def _set_arms(self, ids: Sequence[int]) -> None:
         self._ids = np.array(ids, dtype=np.int64)
@@ -248,15 +270,14 @@ class ChoosesFromX(BasePolicy, abstract=True):
     ) -> Decision:
         """Choose an arm for x, of the eligible ones; changes nothing but rng."""
         x = vector("x", x, self.dim_x)
-        return self._decide(self._eligible(arms), x, generator(rng))
+        slots, rng = self._eligible(arms), generator(rng)
+        return self._decide(slots, self._scores(x, slots), rng)
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
         x = vector("x", x, self.dim_x)
         slots = self._eligible(arms)
-        chances = np.zeros(self.n_arms)
-        chances[slots] = distribution(self._scores(x, slots))
-        return chances
+        return self._chances(slots, self._scores(x, slots))
 
     def select_batch(
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
@@ -264,11 +285,7 @@ class ChoosesFromX(BasePolicy, abstract=True):
         """Row after row as `select` would, nothing being learnt in between."""
         X = matrix("X", X, None, self.dim_x)
         slots, rng = self._eligible(arms), generator(rng)
-        return batch(self._decide(slots, x, rng) for x in X)
-
-    def _decide(self, slots: IntArray, x: FloatArray, rng: np.random.Generator) -> Decision:
-        index, propensity = choose(self._scores(x, slots), rng)
-        return Decision(int(self._ids[slots[index]]), propensity)
+        return batch(self._decide(slots, self._scores(x, slots), rng) for x in X)
 
 
 def batch(decisions: Iterable[Decision]) -> Decisions:

@@ -89,6 +89,16 @@ class EpsilonGreedy(Persistent):
         """The wrapped policy's arms."""
         return self.policy.arms
 
+    @property
+    def dim_x(self) -> int | None:
+        """The wrapped policy's."""
+        return self.policy.dim_x
+
+    @property
+    def dim_z(self) -> int | None:
+        """The wrapped policy's."""
+        return self.policy.dim_z
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "policy":  # not yet made, as while copying
             raise AttributeError(name)

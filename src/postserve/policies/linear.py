@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from postserve.errors import InvalidInput, StateMismatch
-from postserve.policies.arms import ArmModels
+from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
-from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
+from postserve.state import Arrays, Persistent, Stored
 from postserve.types import FloatArray, Prior
 
 
@@ -17,6 +17,7 @@ class LinearPolicy(BasePolicy, abstract=True):
     """`_arms` are the reward models; `context_map` is phi_hat, None where there is none."""
 
     _arms: ArmModels
+    _option_defaults = DEFAULTS
     context_map: ContextMap | None = None
 
     @property
@@ -47,17 +48,7 @@ class LinearPolicy(BasePolicy, abstract=True):
         if isinstance(self.context_map, RefitsPrior):
             self.context_map.refit_prior()
 
-    def merge(self, other: Any) -> None:
-        """Add what another policy of the same settings and arms has learnt from other rounds.
-
-        With evidence the prior is then learnt anew. Rounds that both have learnt, as after starting
-        from one checkpoint, count twice.
-        """
-        if not self.order_free:
-            raise InvalidInput(f"{type(self).__name__} cannot merge: {self._why_not_merge()}")
-        refuse_other_settings(self, other)
-        if other.arms != self.arms:
-            raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
+    def _merge(self, other: Any) -> None:
         self._arms.models.merge(other._arms.models)
         if isinstance(self.context_map, Merges):
             self.context_map.merge(other.context_map)
@@ -93,7 +84,12 @@ class LinearPolicy(BasePolicy, abstract=True):
         """What a map of the user's own, which must be handed back on loading, predicts at one x."""
         if self.context_map is None or isinstance(self.context_map, Persistent):
             return np.empty((0, 0))
-        return self.context_map.predict(np.linspace(0.1, 0.9, self.context_map.dim_x), self.arms)
+        try:
+            rows = self.context_map.predict(np.linspace(0.1, 0.9, self.context_map.dim_x), self.arms)
+            answer = np.nan_to_num(np.asarray(rows, dtype=np.float64))
+        except Exception:
+            return np.empty((0, 0))  # it has no answer there: then there is nothing to compare
+        return answer if answer.ndim == 2 else np.empty((0, 0))
 
 
 def own_map(context_map: ContextMap) -> ContextMap:

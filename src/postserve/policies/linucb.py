@@ -31,10 +31,8 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
         self._settings.update(dim_x=dim_x, **self._arms.settings)
 
-    @property
-    def order_free(self) -> bool:
-        """True: all that is learnt are sums."""
-        return True
+    def _why_not_merge(self) -> str | None:
+        return None  # all that is learnt are sums
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """x·w_hat_a + zeta ||x||_{A_a^{-1}}."""

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import batch
-from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
 from postserve.types import Decision, Decisions, FloatArray, IntArray
 from postserve.validation import generator, integer, matrix, one_of, vector
@@ -46,10 +45,8 @@ class LinUCBOracle(LinearPolicy):
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
         self._settings.update(dim_x=dim_x, dim_z=dim_z, missing_z=missing_z, **self._arms.settings)
 
-    @property
-    def order_free(self) -> bool:
-        """True: all that is learnt are sums."""
-        return True
+    def _why_not_merge(self) -> str | None:
+        return None  # all that is learnt are sums
 
     def select(
         self,
@@ -61,7 +58,8 @@ class LinUCBOracle(LinearPolicy):
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
         x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        return self._decide(self._eligible(arms), x, z, generator(rng))
+        slots, rng = self._eligible(arms), generator(rng)
+        return self._decide(slots, self._scores(x, z, slots), rng)
 
     def propensities(
         self, x: npt.ArrayLike, *, z: npt.ArrayLike, arms: Sequence[int] | None = None
@@ -69,9 +67,7 @@ class LinUCBOracle(LinearPolicy):
         """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
         x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
         slots = self._eligible(arms)
-        chances = np.zeros(self.n_arms)
-        chances[slots] = distribution(self._scores(x, z, slots))
-        return chances
+        return self._chances(slots, self._scores(x, z, slots))
 
     def select_batch(
         self,
@@ -85,11 +81,8 @@ class LinUCBOracle(LinearPolicy):
         X = matrix("X", X, None, self.dim_x)
         Z = matrix("Z", Z, len(X), self.dim_z)
         slots, rng = self._eligible(arms), generator(rng)
-        return batch(self._decide(slots, x, z, rng) for x, z in zip(X, Z, strict=True))
-
-    def _decide(self, slots: IntArray, x: FloatArray, z: FloatArray, rng: np.random.Generator) -> Decision:
-        index, propensity = choose(self._scores(x, z, slots), rng)
-        return Decision(int(self._ids[slots[index]]), propensity)
+        pairs = zip(X, Z, strict=True)
+        return batch(self._decide(slots, self._scores(x, z, slots), rng) for x, z in pairs)
 
     def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""

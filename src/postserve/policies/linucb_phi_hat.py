@@ -73,7 +73,7 @@ class LinUCBPhiHat(PoLinUCB):
     ) -> None:
         """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
         if z_hat is None and self.prediction == "after":
-            z_hat = self._impute(x, slot)
+            z_hat = self._predict(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, self._arms.stack(x, z_hat)[0], reward)
@@ -126,11 +126,6 @@ class LinUCBPhiHat(PoLinUCB):
         super()._forget(arms, map)
         self._map_errors *= arms
 
-    @property
-    def order_free(self) -> bool:
-        """False: what the arms learn depends on the map as it was at the time."""
-        return False
-
     def _arrays(self) -> Arrays:
         return {**super()._arrays(), "map_errors": np.array([self._map_errors])}
 
@@ -138,5 +133,5 @@ class LinUCBPhiHat(PoLinUCB):
         super()._restore(arrays)
         self._map_errors = float(arrays.take("map_errors", (1,))[0])
 
-    def _why_not_merge(self) -> str:
+    def _why_not_merge(self) -> str | None:
         return "what its arms learnt depends on the map as it was at the time"

@@ -122,13 +122,9 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return self._predict(x, slot)
 
-    def _why_not_merge(self) -> str:
+    def _why_not_merge(self) -> str | None:
         if self.missing_z == "impute":
             return "an imputed z depends on the map as it was at the time"
+        if isinstance(self.context_map, Merges) and self.context_map.order_free:
+            return None  # all that is learnt are sums
         return f"its map, {type(self.context_map).__name__}, is not made of sums"
-
-    @property
-    def order_free(self) -> bool:
-        """True where the map is too and no z is imputed: all that is learnt are sums."""
-        map_is = isinstance(self.context_map, Merges) and self.context_map.order_free
-        return map_is and self.missing_z != "impute"

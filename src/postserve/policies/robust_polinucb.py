@@ -34,10 +34,5 @@ class RobustPoLinUCB(PoLinUCB):
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, self._arms.stack(x, z, z_hat)[0], reward)
 
-    @property
-    def order_free(self) -> bool:
-        """False: what the arms learn depends on the map as it was at the time."""
-        return False
-
-    def _why_not_merge(self) -> str:
+    def _why_not_merge(self) -> str | None:
         return "what its arms learnt depends on the map as it was at the time"
