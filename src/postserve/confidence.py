@@ -29,7 +29,7 @@ def arm_radius_closed_form(
     array(4.)
     """
     spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta))
-    return np.asarray(w_bound * np.sqrt(np.max(ridge)) + noise_scale * spread)
+    return np.asarray(w_bound * np.sqrt(_largest(ridge)) + noise_scale * spread)
 
 
 def arm_radius_determinant(
@@ -48,7 +48,7 @@ def arm_radius_determinant(
     array(4.)
     """
     spread = np.sqrt(_twice_log(log_det_ratio, delta))
-    return np.asarray(w_bound * np.sqrt(np.max(ridge)) + noise_scale * spread)
+    return np.asarray(w_bound * np.sqrt(_largest(ridge)) + noise_scale * spread)
 
 
 def phi_hat_radius_determinant(
@@ -141,7 +141,7 @@ def map_radius_determinant(
     """
     noise = np.broadcast_to(np.asarray(noise_scale, dtype=np.float64), (dim_z,))
     bound = np.broadcast_to(np.asarray(row_bound, dtype=np.float64), (dim_z,))
-    each = np.sqrt(np.max(ridge)) * bound + noise * np.sqrt(_twice_log(log_det_ratio, delta / dim_z))
+    each = np.sqrt(_largest(ridge)) * bound + noise * np.sqrt(_twice_log(log_det_ratio, delta / dim_z))
     return np.asarray(np.asarray(width) * np.linalg.norm(each))
 
 
@@ -162,9 +162,17 @@ def _twice_log(log_det_ratio: npt.ArrayLike, delta: float) -> FloatArray:
 def _log_growth(pulls: npt.ArrayLike, u_bound: float, ridge: npt.ArrayLike, delta: float) -> FloatArray:
     """log((1 + n_a L_u²/ridge)/delta)."""
     rounds = np.asarray(pulls, dtype=np.float64)
-    return np.asarray(np.log1p(rounds * u_bound**2 / np.min(ridge)) - np.log(delta))
+    return np.asarray(np.log1p(rounds * u_bound**2 / _smallest(ridge)) - np.log(delta))
 
 
 def _prediction_bias(ridge: npt.ArrayLike, map_errors: float, u_bound: float, w_bound: float) -> float:
     """L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge)."""
-    return float(u_bound * map_errors / np.sqrt(np.min(ridge)) + w_bound * np.sqrt(np.max(ridge)))
+    return float(u_bound * map_errors / np.sqrt(_smallest(ridge)) + w_bound * np.sqrt(_largest(ridge)))
+
+
+def _largest(ridge: npt.ArrayLike) -> float:
+    return float(np.asarray(ridge, dtype=np.float64).max())
+
+
+def _smallest(ridge: npt.ArrayLike) -> float:
+    return float(np.asarray(ridge, dtype=np.float64).min())
