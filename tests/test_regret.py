@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.regret import KINDS, RADII, SEEDS, Runs, study
+from benchmarks.regret import KINDS, RADII, Runs, study
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,11 @@ def test_the_learnt_variances_are_the_truths(runs: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_robust_polinucb_loses_nothing_to_the_best_of_the_others(runs: Any, kind: str) -> None:
-    """The paired 95% interval of its ratio to the best of them reaches below 1.05."""
+    """Its ratio to the best of them, paired: the mean is below 1.05, and so the interval reaches there."""
     others = ("LinUCB", "LinUCBPhiHat before", "LinUCBPhiHat after", "PoLinUCB")
     best = min((final(runs, kind, name) for name in others), key=np.mean)
     ratio = final(runs, kind, "RobustPoLinUCB") / best
     assert ratio.mean() < 1.05
-    assert ratio.mean() - 2.262 * ratio.std(ddof=1) / np.sqrt(SEEDS) < 1.05  # t of 9 degrees
 
 
 @pytest.mark.parametrize("name", ["LinUCB", "LinUCBPhiHat before", "LinUCBPhiHat after", "PoLinUCB"])

@@ -153,7 +153,7 @@ def test_a_map_of_ones_own_must_come_back_taught(tmp_path: Path) -> None:
     policy = PoLinUCB(2, OwnTotal())
     policy.update([1.0, 2.0], 0, [3.0], 4.0)
     policy.save(tmp_path / "state")
-    with pytest.raises(StateMismatch, match="as when saved"):
+    with pytest.raises(StateMismatch, match="context_map handed back"):
         postserve.load(tmp_path / "state", objects={"context_map": OwnTotal()})
     loaded = postserve.load(tmp_path / "state", objects={"context_map": policy.context_map})
     assert loaded.context_map.predict([1.0, 2.0]).item() == 3.0

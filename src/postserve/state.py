@@ -31,7 +31,7 @@ UNREADABLE = (
     KeyError,
     AttributeError,
     EOFError,
-    NotImplementedError,
+    NotImplementedError,  # an archive that asks for what zipfile does not know
     RuntimeError,  # RecursionError too
     zipfile.BadZipFile,
     zlib.error,

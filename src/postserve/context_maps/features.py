@@ -61,7 +61,7 @@ def probe(function: Any, dim_x: int) -> FloatArray:
             answer = np.asarray(raw_features(function, np.linspace(0.1, 0.9, dim_x)), dtype=np.float64)
     except Exception:
         answer = np.empty(0)  # it has no answer there: then there is nothing to compare
-    return np.nan_to_num(answer)
+    return np.nan_to_num(answer.ravel())
 
 
 def check_probe(name: str, function: Any, dim_x: int, stored: FloatArray) -> None:

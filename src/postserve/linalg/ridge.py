@@ -62,7 +62,9 @@ class RidgeModels:
         self, n_models: int, blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence"
     ) -> None:
         self.blocks = dict(blocks)
-        self.evidence = isinstance(ridge, str) and one_of("ridge", ridge, ("evidence",)) == ridge
+        self.evidence = isinstance(ridge, str)
+        if self.evidence:
+            one_of("ridge", ridge, ("evidence",))
         self._sizes = list(self.blocks.values())
         self._block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
         self.noise_variance = np.zeros(n_outputs)

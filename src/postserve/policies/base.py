@@ -89,7 +89,10 @@ class BasePolicy(Persistent, abstract=True):
         self._update(x, slot, z, reward_value(reward))
 
     def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
-        """z came: the map learns; returns its prediction from before (None where z is not used)."""
+        """z came: the map learns; returns its prediction from before, which `credit` may want back.
+
+        None where there is no map.
+        """
         x, slot, z = self._check_round(x, arm, z)
         if self.dim_z is None:
             return None
@@ -164,7 +167,7 @@ class BasePolicy(Persistent, abstract=True):
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        """The arm in that slot learns; z is None only where it is not used."""
+        """The arm in that slot learns; z is empty where it is not used."""
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         raise InvalidInput(f"{type(self).__name__} has no map to impute z with, wanted z")

@@ -1,11 +1,11 @@
 """What policies with a linear reward model an arm, and perhaps a map, have in common."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from postserve.errors import InvalidInput, StateMismatch
+from postserve.context_maps.features import check_probe, probe
+from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
@@ -71,25 +71,21 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.remove_arm(int(self._ids[slot]))
 
     def _arrays(self) -> Arrays:
-        return {**super()._arrays(), **self._arms.models.arrays(), "probe": self._probe()}
+        probed = probe(self._map_handed_back(), self.dim_x or 0)
+        return {**super()._arrays(), **self._arms.models.arrays(), "probe": probed}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._arms.models.restore(arrays, self.n_arms)
-        now, then = self._probe(), arrays.take("probe", (None, None))
-        if now.shape != then.shape or not np.allclose(now, then):
-            raise StateMismatch("the context_map handed back predicts otherwise, wanted it as when saved")
+        stored = arrays.take("probe", (None,))
+        check_probe("context_map", self._map_handed_back(), self.dim_x or 0, stored)
 
-    def _probe(self) -> FloatArray:
-        """What a map of the user's own, which must be handed back on loading, predicts at one x."""
-        if self.context_map is None or isinstance(self.context_map, Persistent):
-            return np.empty((0, 0))
-        try:
-            rows = self.context_map.predict(np.linspace(0.1, 0.9, self.context_map.dim_x), self.arms)
-            answer = np.nan_to_num(np.asarray(rows, dtype=np.float64))
-        except Exception:
-            return np.empty((0, 0))  # it has no answer there: then there is nothing to compare
-        return answer if answer.ndim == 2 else np.empty((0, 0))
+    def _map_handed_back(self) -> Callable[[FloatArray], FloatArray] | None:
+        """A map of the user's own, which loading cannot rebuild, as a function to know it again by."""
+        phi_hat = self.context_map
+        if phi_hat is None or isinstance(phi_hat, Persistent):
+            return None
+        return lambda point: phi_hat.predict(point, self.arms)
 
 
 def own_map(context_map: ContextMap) -> ContextMap:
