@@ -13,11 +13,13 @@ from sklearn.preprocessing import PolynomialFeatures
 import postserve
 from postserve import (
     EpsilonGreedy,
+    HolderEnvironment,
     KnownMap,
     LinUCB,
     LinUCBOracle,
     LinUCBPhiHat,
     NetworkMap,
+    Observation1,
     PerArmMap,
     PoLinUCB,
     RandomPolicy,
@@ -102,9 +104,32 @@ POLICIES: dict[str, Make] = {
     "EpsilonGreedy-nested": lambda: EpsilonGreedy(EpsilonGreedy(RobustPoLinUCB(3, ridge_map())), epsilon=1.0),
 }
 
+
+def absolute(X: Any) -> Any:
+    return abs(X[:, :2])
+
+
+def uniform(rng: Any, shape: Any) -> Any:
+    return rng.uniform(-1.0, 1.0, size=shape)
+
+
+def synthetic(phi: Any, **options: Any) -> SyntheticEnvironment:
+    return SyntheticEnvironment(phi, dim_x=6, dim_z=2, n_arms=3, **options)
+
+
 ENVIRONMENTS: dict[str, Make] = {
-    f"SyntheticEnvironment-{kind}": lambda kind=kind: SyntheticEnvironment(kind, dim_x=6, dim_z=2, n_arms=3)
-    for kind in ("polynomial", "periodic", "linear")
+    "SyntheticEnvironment-polynomial": lambda: synthetic("polynomial"),
+    "SyntheticEnvironment-periodic": lambda: synthetic("periodic", reward_from="phi"),
+    "SyntheticEnvironment-linear": lambda: synthetic("linear", z_noise=0.0),
+    "SyntheticEnvironment-own": lambda: synthetic(absolute, features=np.abs, seed=1),
+    "SyntheticEnvironment-noises": lambda: synthetic(
+        absolute, z_noise=uniform, reward_noise=uniform, reward_from="phi"
+    ),
+    "Observation1": Observation1,
+    "Observation1-noisy": lambda: Observation1(z_noise=1.0, reward_noise=0.5),
+    "HolderEnvironment-rough": lambda: HolderEnvironment(0.25, dim_x=3, dim_z=2),
+    "HolderEnvironment-smooth": lambda: HolderEnvironment(2.5, n_arms=2, z_noise=uniform, levels=4),
+    "HolderEnvironment-phi": lambda: HolderEnvironment(1.0, dim_x=2, reward_from="phi", seed=1),
 }
 
 

@@ -1,4 +1,4 @@
-"""A check that cannot fail is none: each of these broken policies and maps must be caught."""
+"""A check that cannot fail is none: each of these broken policies, maps and worlds must be caught."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import Decision, LinUCB, RandomPolicy, RidgeMap, conformance
+from postserve import Decision, LinUCB, RandomPolicy, RidgeMap, SyntheticEnvironment, conformance
 
 
 class CountsItsSelects(LinUCB):
@@ -142,3 +142,26 @@ class LearnsFromNaN(RidgeMap):
 def test_a_broken_map_is_caught(kind: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         conformance.check_context_map(lambda: kind(3, 2))
+
+
+class LeakyRewards(SyntheticEnvironment):
+    """Says that rewards come from phi, and draws them from z."""
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Any:
+        self.reward_from = "z"
+        rounds = super().rounds(n, rng)
+        self.reward_from = "phi"
+        return rounds
+
+
+class BiasedNoise(SyntheticEnvironment):
+    """Noise whose mean is not 0."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, z_noise=lambda rng, shape: rng.exponential(size=shape), **options)
+
+
+@pytest.mark.parametrize(("kind", "message"), [(LeakyRewards, "follow phi"), (BiasedNoise, "off their mean")])
+def test_a_broken_environment_is_caught(kind: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        conformance.check_environment(lambda: kind("linear", dim_x=3, dim_z=2, n_arms=2))

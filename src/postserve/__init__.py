@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from postserve import confidence, conformance
     from postserve.context_maps import KnownMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
-    from postserve.environments import SyntheticEnvironment
+    from postserve.environments import HolderEnvironment, Observation1, SyntheticEnvironment
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
     from postserve.loading import load
     from postserve.policies import (
@@ -32,12 +32,14 @@ __all__ = [
     "Decisions",
     "Environment",
     "EpsilonGreedy",
+    "HolderEnvironment",
     "InvalidInput",
     "KnownMap",
     "LinUCB",
     "LinUCBOracle",
     "LinUCBPhiHat",
     "NetworkMap",
+    "Observation1",
     "PerArmMap",
     "PoLinUCB",
     "Policy",
@@ -57,7 +59,7 @@ __all__ = [
 
 _ROOMS = {
     "context_maps": ("KnownMap", "NetworkMap", "PerArmMap", "RidgeMap", "SklearnMap"),
-    "environments": ("SyntheticEnvironment",),
+    "environments": ("HolderEnvironment", "Observation1", "SyntheticEnvironment"),
     "errors": ("InvalidInput", "PostserveError", "StateMismatch"),
     "policies": (
         "EpsilonGreedy",

@@ -54,11 +54,27 @@ def means_are_taken_at_phi(make: Make) -> None:
         require(bool((abs(off.mean(axis=0)) <= 5.0 * error + 1e-9).all()), f"{what} are off their mean")
 
 
+def rewards_follow_what_they_say(make: Make) -> None:
+    """Where the environment says that rewards come from z, or from phi, the noise of z says no more."""
+    env = make()
+    if not hasattr(env, "reward_from"):
+        return
+    rounds = env.rounds(N, np.random.default_rng(0))
+    off_z = rounds.z - np.array([env.phi(x) for x in rounds.x])
+    left = rounds.rewards - rounds.means
+    if env.reward_from == "z":
+        left = left - off_z @ env.beta.T
+    limit = 5.0 * np.outer(left.std(axis=0), off_z.std(axis=0)) / np.sqrt(N) + 1e-9
+    found = abs((left - left.mean(axis=0)).T @ (off_z - off_z.mean(axis=0))) / N
+    require(bool((found <= limit).all()), f"the rewards do not follow {env.reward_from} as reward_from says")
+
+
 ENVIRONMENT_CHECKS: tuple[Callable[[Make], None], ...] = (
     it_has_the_verbs,
     rounds_have_the_right_shapes,
     rounds_come_from_the_generator,
     means_are_taken_at_phi,
+    rewards_follow_what_they_say,
 )
 
 

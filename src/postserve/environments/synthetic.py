@@ -1,14 +1,19 @@
-"""The paper's synthetic environments: polynomial, periodic and linear phi."""
+"""The paper's synthetic environments: polynomial, periodic and linear phi, or one's own."""
 
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.types import FloatArray, Rounds
-from postserve.validation import generator, integer, number, one_of, vector
+from postserve.context_maps.features import Features, count_features
+from postserve.environments.linear_rewards import LinearRewards, RewardFrom, on_sphere
+from postserve.environments.noise import Noise
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import integer, matrix, number, one_of
 
-Kind = Literal["polynomial", "periodic", "linear"]
 HALF_WIDTH = 10.0
 
 
@@ -28,72 +33,92 @@ def linear(x: FloatArray) -> FloatArray:
 
 
 FEATURES = {"polynomial": polynomial, "periodic": periodic, "linear": linear}
+Phi: TypeAlias = Literal["polynomial", "periodic", "linear"] | Callable[[FloatArray], npt.ArrayLike]
 
 
-class SyntheticEnvironment:
+class SyntheticEnvironment(LinearRewards):
     """r_a = x·theta_a + z·beta_a + eta, z = phi(x) + eps, phi(x) = scale W^T h(x).
 
-    x is uniform on [-10, 10]^dim_x, theta_a and beta_a on unit spheres, W is N(0, 1/dim_x), eps and
-    eta are Gaussian of deviation `z_noise` and `reward_noise`; `features` is h. The truth is drawn
-    from `seed`, the rounds from the generator they are asked with.
+    x is uniform on [-10, 10]^dim_x, theta_a and beta_a on unit spheres, W is N(0, 1/dim_x). The
+    first argument names h, or is a phi of one's own, a function of a batch (n, dim_x) that gives
+    (n, dim_z), times `scale` (10 for the named ones, else 1). `z_noise` and `reward_noise` are the
+    deviations of Gaussian eps and eta, or functions (rng, shape) that draw them with mean 0. With
+    `reward_from` "phi" the reward has phi(x) in place of z (figure 4). `features`: what maps are to
+    be given, h unless told otherwise. The truth is drawn from `seed`, the rounds from the generator
+    they are asked with.
 
     >>> env = SyntheticEnvironment("polynomial", dim_x=20, dim_z=3, n_arms=4, seed=0)
     >>> rounds = env.rounds(5, np.random.default_rng(0))
     >>> rounds.x.shape, rounds.z.shape, rounds.rewards.shape
     ((5, 20), (5, 3), (5, 4))
+    >>> SyntheticEnvironment(lambda X: abs(X), dim_x=2, dim_z=2).phi([3.0, -4.0])
+    array([3., 4.])
     """
 
     def __init__(
         self,
-        kind: Kind,
+        phi: Phi,
         *,
         dim_x: int = 100,
         dim_z: int = 5,
         n_arms: int = 10,
-        scale: float = 10.0,
-        z_noise: float = 1.0,
-        reward_noise: float = 0.1,
+        scale: float | None = None,
+        z_noise: Noise = 1.0,
+        reward_noise: Noise = 0.1,
+        reward_from: RewardFrom = "z",
+        features: Features | None = None,
         seed: int = 0,
     ) -> None:
-        self.kind = one_of("kind", kind, tuple(FEATURES))
-        self.dim_x = integer("dim_x", dim_x, least=1)
-        self.dim_z = integer("dim_z", dim_z, least=1)
-        self.n_arms = integer("n_arms", n_arms, least=1)
-        self.scale = number("scale", scale, least=0.0)
-        self.z_noise = number("z_noise", z_noise, least=0.0)
-        self.reward_noise = number("reward_noise", reward_noise, least=0.0)
-        self.features = FEATURES[self.kind]
         rng = np.random.default_rng(integer("seed", seed, least=0))
-        self.theta = _on_sphere(rng, self.n_arms, self.dim_x)
-        self.beta = _on_sphere(rng, self.n_arms, self.dim_z)
-        self._W = rng.standard_normal((self.dim_x, self.dim_z)) / np.sqrt(self.dim_x)
+        n_arms, dim_x = integer("n_arms", n_arms, least=1), integer("dim_x", dim_x, least=1)
+        super().__init__(
+            on_sphere(rng, n_arms, dim_x),
+            on_sphere(rng, n_arms, integer("dim_z", dim_z, least=1)),
+            z_noise=z_noise,
+            reward_noise=reward_noise,
+            reward_from=reward_from,
+        )
+        usual = 1.0 if callable(phi) else 10.0
+        self.scale = usual if scale is None else number("scale", scale, least=0.0)
+        self.features = features
+        if features is not None:
+            count_features(features, self.dim_x)
+        if callable(phi):
+            self._phi_of = partial(_own, phi, self.scale, self.dim_z)
+            _try(self._phi_of, self.dim_x, self.dim_z)
+        else:
+            h = FEATURES[one_of("phi", phi, tuple(FEATURES))]
+            W = rng.standard_normal((self.dim_x, self.dim_z)) / np.sqrt(self.dim_x)
+            self._phi_of = partial(_mixed, h, self.scale, W)
+            self.features = h if features is None else features
 
-    def phi(self, x: npt.ArrayLike) -> FloatArray:
-        """E[z|x]."""
-        phi: FloatArray = self._phi(vector("x", x, self.dim_x)[None])[0]
-        return phi
-
-    def means(self, x: npt.ArrayLike) -> FloatArray:
-        """x·theta_a + phi(x)·beta_a of each arm."""
-        means: FloatArray = self._means(vector("x", x, self.dim_x)[None])[0]
-        return means
-
-    def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
-        """n rounds as potential outcomes; one eta a round, whichever arm is served."""
-        n, rng = integer("n", n, least=0), generator(rng)
-        x = rng.uniform(-HALF_WIDTH, HALF_WIDTH, size=(n, self.dim_x))
-        phi = self._phi(x)
-        z = phi + self.z_noise * rng.standard_normal((n, self.dim_z))
-        eta = self.reward_noise * rng.standard_normal((n, 1))
-        return Rounds(x, z, x @ self.theta.T + z @ self.beta.T + eta, self._means(x))
+    def _contexts(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return rng.uniform(-HALF_WIDTH, HALF_WIDTH, size=(n, self.dim_x))
 
     def _phi(self, X: FloatArray) -> FloatArray:
-        return np.asarray(self.scale * self.features(X) @ self._W)
-
-    def _means(self, X: FloatArray) -> FloatArray:
-        return np.asarray(X @ self.theta.T + self._phi(X) @ self.beta.T)
+        return self._phi_of(X)
 
 
-def _on_sphere(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    points = rng.standard_normal((n, dim))
-    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+# Functions, not closures: environments travel between processes.
+
+
+def _mixed(h: Callable[[FloatArray], FloatArray], scale: float, W: FloatArray, X: FloatArray) -> FloatArray:
+    return np.asarray(scale * h(X) @ W)
+
+
+def _own(phi: Callable[[FloatArray], npt.ArrayLike], scale: float, dim_z: int, X: FloatArray) -> FloatArray:
+    return scale * matrix("phi(X)", phi(X.copy()), len(X), dim_z)  # a copy: phi may work in place
+
+
+def _try(phi: Callable[[FloatArray], FloatArray], dim_x: int, dim_z: int) -> None:
+    """Ask phi at three rows, to say now and not in mid-run what is wrong with it."""
+    X = np.linspace(-HALF_WIDTH, HALF_WIDTH, 3 * dim_x).reshape(3, dim_x)
+    try:
+        phi(X)
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"phi fails on a batch of shape {X.shape} ({type(error).__name__}: {error}), "
+            f"wanted a function that gives one of shape (3, {dim_z})"
+        ) from error

@@ -16,6 +16,7 @@ except ModuleNotFoundError as missing:
 
 from postserve.context_maps import NetworkMap, RidgeMap
 from postserve.environments import SyntheticEnvironment
+from postserve.environments.synthetic import polynomial
 from postserve.experiments.runner import regret
 from postserve.policies import (
     EpsilonGreedy,
@@ -81,7 +82,7 @@ def main() -> None:
             rounds = env.rounds(HORIZON, first)  # the same for every policy: differences are paired
             for (name, entry), rng in zip(entries(env).items(), streams, strict=True):
                 progress.update(task, description=f"seed {seed}, {name}")
-                seen = np.hstack([rounds.x, env.features(rounds.x)]) if entry.with_features else rounds.x
+                seen = np.hstack([rounds.x, polynomial(rounds.x)]) if entry.with_features else rounds.x
                 final[name].append(float(regret(entry.make(), rounds._replace(x=seen), rng)[-1]))
                 progress.advance(task)
     console.print(_table(final))

@@ -1,0 +1,43 @@
+"""Noise of mean 0: Gaussian of a given deviation, or drawn by a function of one's own."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import matrix, number
+
+Shape: TypeAlias = tuple[int, int]
+Noise: TypeAlias = float | Callable[[np.random.Generator, Shape], npt.ArrayLike]
+"""A deviation, or a function of a generator and a shape that draws from no other source."""
+
+
+def check_noise(name: str, noise: Noise, dim: int) -> Noise:
+    """A deviation of at least 0, or a function that draws the right shape when asked for three rows.
+
+    >>> check_noise("z_noise", lambda rng, shape: rng.laplace(size=3), 2)
+    Traceback (most recent call last):
+    postserve.errors.InvalidInput: z_noise(rng, (3, 2)) has shape (3,), wanted (3, 2)
+    """
+    if not callable(noise):
+        return number(name, noise, least=0.0)
+    shape = (3, dim)
+    try:
+        drawn = noise(np.random.default_rng(0), shape)
+    except Exception as error:
+        raise InvalidInput(
+            f"{name} fails on (rng, {shape}) ({type(error).__name__}: {error}), "
+            f"wanted a number or a function of a generator and a shape"
+        ) from error
+    matrix(f"{name}(rng, {shape})", drawn, *shape)
+    return noise
+
+
+def draw_noise(name: str, noise: Noise, rng: np.random.Generator, shape: Shape) -> FloatArray:
+    """Noise of that shape, checked where a function of one's own drew it."""
+    if callable(noise):
+        return matrix(f"{name}(rng, {shape})", noise(rng, shape), *shape)
+    return np.asarray(noise * rng.standard_normal(shape))

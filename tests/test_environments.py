@@ -1,0 +1,188 @@
+"""The worlds: what one may bring along, what they refuse, and what is exactly Hölder about phi."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from postserve import HolderEnvironment, InvalidInput, LinUCB, Observation1, PoLinUCB, RidgeMap
+from postserve import SyntheticEnvironment as Synthetic
+from postserve.experiments.runner import regret
+
+
+def laplace(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return rng.laplace(size=shape)
+
+
+def products(X: Any) -> Any:
+    return X[:, :1] * X[:, 1:]
+
+
+def test_a_phi_of_ones_own_is_taken_as_it_is() -> None:
+    env = Synthetic(products, dim_x=3, dim_z=2, n_arms=2, z_noise=0.0, seed=1)
+    assert np.array_equal(env.phi([2.0, 3.0, 4.0]), [6.0, 8.0])
+    assert env.features is None
+    assert np.array_equal(env.theta, Synthetic("linear", dim_x=3, dim_z=2, n_arms=2, seed=1).theta)
+    rounds = env.rounds(5, np.random.default_rng(0))
+    assert np.array_equal(rounds.z, products(rounds.x))
+    doubled = Synthetic(products, dim_x=3, dim_z=2, scale=2.0, features=np.square)
+    assert np.array_equal(doubled.phi([2.0, 3.0, 4.0]), [12.0, 16.0])
+    assert doubled.features is np.square
+    assert Synthetic("linear", features=np.square).features is np.square
+
+
+def test_a_phi_that_works_in_place_spoils_nothing() -> None:
+    def in_place(X: Any) -> Any:
+        X *= 2.0
+        return X
+
+    env = Synthetic(in_place, dim_x=2, dim_z=2)
+    x = np.array([1.0, 2.0])
+    assert np.array_equal(env.phi(x), [2.0, 4.0])
+    assert np.array_equal(x, [1.0, 2.0])
+    rounds = env.rounds(3, np.random.default_rng(0))
+    assert np.allclose(rounds.means, rounds.x @ env.theta.T + 2.0 * rounds.x @ env.beta.T)
+
+
+def test_noise_of_ones_own_is_drawn_from_the_rounds_generator() -> None:
+    env = Synthetic("linear", dim_x=3, dim_z=2, z_noise=laplace, reward_noise=laplace)
+    rounds = env.rounds(4, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    assert np.array_equal(rounds.x, rng.uniform(-10.0, 10.0, size=(4, 3)))
+    assert np.array_equal(rounds.z, env._phi(rounds.x) + rng.laplace(size=(4, 2)))
+    eta = rng.laplace(size=(4, 1))
+    assert np.array_equal(rounds.rewards, rounds.x @ env.theta.T + rounds.z @ env.beta.T + eta)
+
+
+@pytest.mark.parametrize("make", [Synthetic, HolderEnvironment])
+def test_rewards_from_phi_differ_in_the_noise_of_z_alone(make: Any) -> None:
+    first = "periodic" if make is Synthetic else 0.5
+    from_z, from_phi = (
+        make(first, dim_x=4, dim_z=2, n_arms=3, reward_from=source).rounds(20, np.random.default_rng(0))
+        for source in ("z", "phi")
+    )
+    for name in ("x", "z", "means"):
+        assert np.array_equal(getattr(from_z, name), getattr(from_phi, name))
+    eta = from_phi.rewards - from_phi.means
+    assert np.allclose(eta, eta[:, :1])
+    assert not np.allclose(from_z.rewards, from_phi.rewards)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        Synthetic("polynomial", dim_x=2, dim_z=1),
+        Synthetic(products, dim_x=2, dim_z=1, z_noise=laplace),
+        Observation1(),
+        HolderEnvironment(0.5),
+    ],
+)
+def test_environments_travel_between_processes(env: Any) -> None:
+    twin = pickle.loads(pickle.dumps(env))
+    one, other = (each.rounds(5, np.random.default_rng(0)) for each in (env, twin))
+    assert all(map(np.array_equal, one, other))
+
+
+def test_observation_1_is_linear_regret_for_whatever_is_linear_in_x() -> None:
+    env = Observation1()
+    rounds = env.rounds(600, np.random.default_rng(0))
+    assert set(rounds.x.ravel()) == {-3.0, -1.0, 1.0}
+    assert np.array_equal(rounds.rewards[:, :1], rounds.x + rounds.x**2 / 2.0)
+    assert np.array_equal(rounds.rewards[:, 1], -rounds.rewards[:, 0])
+    blind = regret(LinUCB(2, 1), rounds, np.random.default_rng(1))
+    phi_hat = RidgeMap(1, 1, features=env.features)
+    sees = regret(PoLinUCB(2, phi_hat), rounds, np.random.default_rng(1))
+    assert blind[-1] - blind[300] > 0.8 * (blind[300] - blind[0]) > 50.0
+    assert sees[-1] == sees[20]
+
+
+def exponent(env: HolderEnvironment, differences: int) -> float:
+    """The slope of log mean |differences of phi over steps h| against log h, h from 2^-8 to 2^-24.
+
+    The limits are dyadic like the waves, so that what phi repeats from octave to octave cancels.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-0.9, 0.9, size=(500, env.dim_x))
+    along = rng.standard_normal(env.dim_x)
+    along /= np.linalg.norm(along)
+    steps = 2.0 ** -np.arange(8, 25)
+    rises = []
+    for h in steps:
+        rows = [env._phi(x + i * h * along) for i in range(differences + 1)]
+        rises.append(np.abs(np.diff(rows, n=differences, axis=0)).mean())
+    return float(np.polyfit(np.log(steps), np.log(rises), 1)[0])
+
+
+@pytest.mark.parametrize("smoothness", [0.25, 0.5, 0.9])
+@pytest.mark.parametrize("dim_x", [1, 3])
+def test_increments_have_the_exponent_of_the_class(smoothness: float, dim_x: int) -> None:
+    env = HolderEnvironment(smoothness, dim_x=dim_x, dim_z=8)
+    assert exponent(env, 1) == pytest.approx(smoothness, abs=0.04)
+
+
+@pytest.mark.parametrize("smoothness", [0.5, 1.0, 1.5])
+def test_second_differences_have_it_up_to_two(smoothness: float) -> None:
+    assert exponent(HolderEnvironment(smoothness, dim_z=8), 2) == pytest.approx(smoothness, abs=0.04)
+
+
+def test_beyond_one_first_increments_are_those_of_a_slope() -> None:
+    assert exponent(HolderEnvironment(1.5, dim_z=8), 1) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("smoothness", [0.25, 1.0, 3.0])
+def test_holder_phi_has_the_deviation_that_scale_says(smoothness: float) -> None:
+    env = HolderEnvironment(smoothness, dim_x=2, dim_z=20, scale=3.0, z_noise=0.0)
+    deviation = env.rounds(4000, np.random.default_rng(0)).z.std(axis=0)
+    assert np.sqrt((deviation**2).mean()) == pytest.approx(3.0, rel=0.15)
+
+
+def test_levels_that_doubles_cannot_see_change_nothing() -> None:
+    assert HolderEnvironment(0.25).levels == 53
+    assert HolderEnvironment(4.0).levels == 14
+    assert HolderEnvironment(4.0, levels=2).levels == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (lambda: Synthetic("cubic"), "phi is 'cubic'"),
+        (lambda: Synthetic(3), "phi is 3"),
+        (lambda: Synthetic(lambda X: X[:, 0], dim_x=2, dim_z=1), r"phi\(X\) has shape \(3,\)"),
+        (lambda: Synthetic(lambda X: X[:1], dim_x=2, dim_z=2), r"phi\(X\) has shape \(1, 2\)"),
+        (lambda: Synthetic(lambda X: X * np.nan, dim_x=2, dim_z=2), "finite"),
+        (lambda: Synthetic(lambda X: X @ np.ones(7), dim_x=2, dim_z=2), "phi fails on a batch"),
+        (lambda: Synthetic(lambda X: X, dim_x=2, dim_z=2, scale=-1.0), "scale"),
+        (lambda: Synthetic("linear", features=3), "features"),
+        (lambda: Synthetic("linear", z_noise=-1.0), "z_noise"),
+        (lambda: Synthetic("linear", z_noise="loud"), "z_noise"),
+        (lambda: Synthetic("linear", z_noise=lambda rng: 1.0), "z_noise fails"),
+        (lambda: Synthetic("linear", z_noise=lambda rng, shape: 0.0), "z_noise"),
+        (lambda: Synthetic("linear", reward_noise=lambda rng, shape: np.zeros(3)), "reward_noise"),
+        (lambda: Synthetic("linear", reward_noise=lambda rng, shape: np.full(shape, np.inf)), "finite"),
+        (lambda: Synthetic("linear", reward_from="x"), "reward_from"),
+        (lambda: Observation1(z_noise=laplace), "z_noise"),
+        (lambda: Observation1(reward_noise=-1.0), "reward_noise"),
+        (lambda: HolderEnvironment(0.0), "smoothness"),
+        (lambda: HolderEnvironment(np.inf), "smoothness"),
+        (lambda: HolderEnvironment("rough"), "smoothness"),
+        (lambda: HolderEnvironment(0.5, levels=0), "levels"),
+        (lambda: HolderEnvironment(0.5, dim_x=0), "dim_x"),
+        (lambda: HolderEnvironment(0.5).phi([1.0, 2.0]), "x has shape"),
+    ],
+)
+def test_bad_worlds_say_what_was_wanted(make: Any, wanted: str) -> None:
+    with pytest.raises(InvalidInput, match=wanted) as caught:
+        make()
+    assert "wanted" in str(caught.value)
+
+
+def test_functions_that_fail_in_mid_run_are_named() -> None:
+    def fragile(X: Any) -> Any:
+        return X if len(X) < 10 else X[:5]
+
+    with pytest.raises(InvalidInput, match=r"phi\(X\) has shape \(5, 2\), wanted \(20, 2\)"):
+        Synthetic(fragile, dim_x=2, dim_z=2).rounds(20, np.random.default_rng(0))
+    brief = Synthetic("linear", dim_x=2, dim_z=2, z_noise=lambda rng, shape: rng.normal(size=(3, 2)))
+    with pytest.raises(InvalidInput, match=r"z_noise\(rng, \(20, 2\)\) has shape \(3, 2\)"):
+        brief.rounds(20, np.random.default_rng(0))
