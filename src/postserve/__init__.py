@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from postserve import confidence, conformance
-    from postserve.context_maps import KnownMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
+    from postserve.context_maps import (
+        KernelMap,
+        KnownMap,
+        NeighborsMap,
+        NetworkMap,
+        PerArmMap,
+        RidgeMap,
+        SklearnMap,
+    )
     from postserve.environments import HolderEnvironment, Observation1, SyntheticEnvironment
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
     from postserve.loading import load
@@ -34,10 +42,12 @@ __all__ = [
     "EpsilonGreedy",
     "HolderEnvironment",
     "InvalidInput",
+    "KernelMap",
     "KnownMap",
     "LinUCB",
     "LinUCBOracle",
     "LinUCBPhiHat",
+    "NeighborsMap",
     "NetworkMap",
     "Observation1",
     "PerArmMap",
@@ -58,7 +68,15 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "context_maps": ("KnownMap", "NetworkMap", "PerArmMap", "RidgeMap", "SklearnMap"),
+    "context_maps": (
+        "KernelMap",
+        "KnownMap",
+        "NeighborsMap",
+        "NetworkMap",
+        "PerArmMap",
+        "RidgeMap",
+        "SklearnMap",
+    ),
     "environments": ("HolderEnvironment", "Observation1", "SyntheticEnvironment"),
     "errors": ("InvalidInput", "PostserveError", "StateMismatch"),
     "policies": (

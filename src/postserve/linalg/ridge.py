@@ -147,6 +147,18 @@ class RidgeModels:
         else:  # NaN lands here too: a cache that broke is replaced from the sums
             self._refactorise(model)
 
+    def update_batch(self, model: int, U: FloatArray, Y: FloatArray) -> None:
+        """Many rows at once: their sums, and then prior and cache anew."""
+        self.gram[model] += U.T @ U
+        self.moment[model] += Y.T @ U
+        self.squares[model] += (Y**2).sum(axis=0)
+        self.pulls[model] += len(U)
+        self.updates += len(U)
+        if self.evidence:
+            self._renew_prior()
+        else:
+            self._refactorise(model)
+
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
         if keep < 1.0:

@@ -1,0 +1,180 @@
+"""Kernel ridge regression of z on x, for phi of which only a smoothness is known."""
+
+from typing import Literal
+
+import numpy as np
+
+from postserve import confidence
+from postserve.context_maps.base import SharedMap
+from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance
+from postserve.context_maps.pairs import Pairs
+from postserve.linalg.ridge import ONLY, RidgeModels
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, Prior, Ridge
+from postserve.validation import integer, number, one_of
+
+LAST_REBUILD = 32
+"""After this many times as many pairs as landmarks nothing is chosen anew: landmarks and length
+scale are settled by then, and the pairs need no longer be kept."""
+
+
+class KernelMap(SharedMap):
+    """phi_hat(x) = sum_i alpha_i k(x_i, x) + c, alpha = (K + lambda I)^{-1} (z - c): k a Matérn kernel.
+
+    It is the ridge regression on features f with f(x)·f(x') = k(x, x'), and an intercept: exact
+    while `landmarks` pairs explain all others (so with at most that many pairs, or values of x),
+    with Nyström's approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu,
+    at most 50; `length_scale` a number, or "median", that of the distances between the pairs. The
+    landmarks, each the pair that those before it explain least, and the length scale are renewed
+    each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²).
+    `ridge`: "evidence", a number, or a pair (kernel, intercept). The radius is the posterior
+    standard deviation, what the landmarks do not explain of x included, times `radius_scale`; with
+    evidence the learnt noise takes the place of `noise_scale`.
+
+    >>> phi_hat = KernelMap(dim_x=1, dim_z=1)
+    >>> for x in np.linspace(-3, 3, 50):
+    ...     phi_hat.update([x], 0, [5 + np.sin(x)])
+    >>> float(phi_hat.predict([1.0])[0, 0].round(2))
+    5.84
+    >>> bool(phi_hat.radius([1.0]) < 0.1 < phi_hat.radius([9.0]))
+    True
+    """
+
+    def __init__(
+        self,
+        dim_x: int,
+        dim_z: int,
+        *,
+        smoothness: float = 1.5,
+        length_scale: Literal["median"] | float = "median",
+        landmarks: int = 256,
+        ridge: Ridge = "evidence",
+        noise_scale: float = 1.0,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(dim_x, dim_z)
+        self.smoothness = number("smoothness", smoothness, above=0.0, most=50.0)
+        if isinstance(length_scale, str):
+            one_of("length_scale", length_scale, ("median",))
+        else:
+            length_scale = number("length_scale", length_scale, above=0.0)
+        self.length_scale = length_scale
+        self.landmarks = integer("landmarks", landmarks, least=1)
+        self.noise_scale = number("noise_scale", noise_scale, least=0.0)
+        self.radius_scale = number("radius_scale", radius_scale, least=0.0)
+        self._ridge = ridge
+        self._pairs = Pairs(dim_x, dim_z)
+        self._rebuilt_at = 0  # how many pairs had come by then
+        self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
+        self._landmarks.length = 0.0 if isinstance(length_scale, str) else length_scale
+        self._models = self._fresh_models()
+        self._settings = {
+            "dim_x": self.dim_x,
+            "dim_z": self.dim_z,
+            "smoothness": self.smoothness,
+            "length_scale": length_scale,
+            "landmarks": self.landmarks,
+            "ridge": ridge if isinstance(ridge, str) else np.asarray(ridge, dtype=np.float64).tolist(),
+            "noise_scale": self.noise_scale,
+            "radius_scale": self.radius_scale,
+        }
+
+    @property
+    def scale_free(self) -> bool:
+        """True with evidence and the median."""
+        return self._models.evidence and self.length_scale == "median"
+
+    @property
+    def prior(self) -> Prior:
+        """The prior in force: noise variance of each output, lambda of kernel and intercept."""
+        return self._models.prior
+
+    def refit_prior(self) -> None:
+        """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
+        self._models.refit_prior()
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep, in (0, 1]; the next rebuild takes as many of the newest pairs."""
+        self._pairs.forget(keep)
+        self._models.forget(keep)
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        row = self._rows(self._landmarks.features(x[None]).rows)
+        z_hat: FloatArray = self._models.project(row, ONLY).means[0]
+        return z_hat
+
+    def _radius(self, x: FloatArray) -> float:
+        features = self._landmarks.features(x[None])
+        width = self._models.project(self._rows(features.rows), ONLY).widths[0]
+        # What the landmarks leave of x is a direction no pair has spoken of: there the prior holds.
+        width = np.hypot(width, np.sqrt(features.left[0] / self._models.ridge[0]))
+        return self.radius_scale * float(
+            confidence.map_radius_posterior(width=width, noise_scale=self._noise())
+        )
+
+    def _spread(self, x: FloatArray) -> FloatArray:
+        """The posterior standard deviation of each output, as wide as the radius is."""
+        noise = self._noise()
+        total = float(np.linalg.norm(noise))
+        return noise * (self._radius(x) / total) if total > 0.0 else super()._spread(x)
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        if self._rebuilt_at < LAST_REBUILD * self.landmarks:
+            self._pairs.append(x, z)
+            if self._pairs.seen >= max(2, 2 * self._rebuilt_at):
+                self._rebuild()
+                return
+        features = self._landmarks.features(x[None])
+        rows = features.rows
+        if features.left[0] > EXPLAINED and rows.shape[1] < self._room:
+            rows = self._landmarks.admit(x, features)[None]
+        self._models.update(0, self._rows(rows)[0], z)
+
+    def _rebuild(self) -> None:
+        """Landmarks, length scale and sums anew, from the pairs that count."""
+        X, Z = self._pairs.newest(np.arange(self._pairs.counting())[::-1])
+        length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
+        self._landmarks.spread(X, length)
+        self._rebuilt_at = self._pairs.seen
+        self._models = self._fresh_models()
+        self._models.update_batch(0, self._rows(self._landmarks.features(X).rows), Z)
+        if self._rebuilt_at >= LAST_REBUILD * self.landmarks:
+            self._pairs = Pairs(self.dim_x, self.dim_z)
+
+    @property
+    def _room(self) -> int:
+        """Features there is room for: no more landmarks can come before the next rebuild."""
+        return min(self.landmarks, max(1, 2 * self._rebuilt_at))
+
+    def _fresh_models(self) -> RidgeModels:
+        blocks = {"kernel": self._room, "intercept": 1}
+        return RidgeModels(1, blocks, n_outputs=self.dim_z, ridge=self._ridge)
+
+    def _rows(self, features: FloatArray) -> FloatArray:
+        """Features, zeros for the landmarks still to come, and 1 for the intercept."""
+        rows = np.zeros((len(features), self._room + 1))
+        rows[:, : features.shape[1]] = features
+        rows[:, -1] = 1.0
+        return rows
+
+    def _noise(self) -> FloatArray:
+        if self._models.evidence:
+            return np.sqrt(self._models.noise_variance)
+        return np.full(self.dim_z, self.noise_scale)
+
+    def _arrays(self) -> Arrays:
+        return {
+            "rebuilt_at": np.array([self._rebuilt_at]),
+            **self._landmarks.arrays(),
+            **self._pairs.arrays(),
+            **self._models.arrays(),
+        }
+
+    def _restore(self, arrays: Stored) -> None:
+        self._rebuilt_at = int(arrays.take("rebuilt_at", (1,), np.int64)[0])
+        arrays.require(0 <= self._rebuilt_at < 2**62, "rebuilt_at", "a count")
+        self._landmarks.restore(arrays)
+        arrays.require(len(self._landmarks.points) <= self._room, "landmarks", f"at most {self._room} rows")
+        self._pairs.restore(arrays)
+        self._models = self._fresh_models()
+        self._models.restore(arrays, 1)

@@ -1,0 +1,155 @@
+"""Features whose inner products are a Matérn kernel, by way of some of the contexts: Nyström's."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray
+
+EXPLAINED = 1e-8
+"""What the landmarks leave of k(x, x) = 1 where x need not become one: noise is never smaller, and
+the factor's pivots, its square root, stay far above rounding."""
+CANDIDATES = 16
+"""Landmarks are chosen out of this many times as many contexts: more would lie no differently."""
+FAR = 1e4
+"""Every kernel is 0 at this t, to rounding and far beyond."""
+SAMPLE = 256
+"""Contexts whose distances give the median."""
+
+
+class Features(NamedTuple):
+    """Of each context its features, (n, count), and what they leave of k(x, x) = 1."""
+
+    rows: FloatArray
+    left: FloatArray
+
+
+class Landmarks:
+    """f(x) = L^{-1} k(x), k_i(x) = matern(||x_i - x||/length), L L^T = (matern(||x_i - x_j||/length)).
+
+    f(x)·f(x') is k(x, x') where either is a landmark, and its best approximation elsewhere.
+
+    >>> landmarks = Landmarks(dim_x=1, smoothness=0.5, most=2)
+    >>> landmarks.spread(np.array([[0.0], [0.5], [1.0]]), length=1.0)
+    >>> landmarks.points.ravel()
+    array([0., 1.])
+    >>> landmarks.features(np.array([[0.0], [0.5]])).left.round(2)
+    array([0.  , 0.46])
+    """
+
+    def __init__(self, dim_x: int, smoothness: float, most: int) -> None:
+        self.smoothness = smoothness
+        self.most = most
+        self.length = 0.0
+        self.points = np.empty((0, dim_x))
+        self._factor = np.empty((0, 0))
+
+    def features(self, X: FloatArray) -> Features:
+        """f of every row."""
+        if len(self.points) == 0:
+            return Features(np.empty((len(X), 0)), np.ones(len(X)))
+        kernel = matern(distances(self.points, X), self.length, self.smoothness)
+        rows = solve_triangular(self._factor, kernel, lower=True, check_finite=False).T
+        return Features(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))
+
+    def admit(self, x: FloatArray, features: Features) -> FloatArray:
+        """Make x, of which these features leave something, a landmark; returns its new features.
+
+        The features of contexts that were fully explained get a zero at their end, no more.
+        """
+        row = np.append(features.rows[0], np.sqrt(features.left[0]))
+        self._factor = np.pad(self._factor, ((0, 1), (0, 1)))
+        self._factor[-1] = row
+        self.points = np.vstack([self.points, x])
+        return row
+
+    def spread(self, X: FloatArray, length: float) -> None:
+        """Choose anew, each the row that those before it explain least (a pivoted Cholesky factor)."""
+        X = X[evenly(len(X), CANDIDATES * self.most)]
+        self.length = length
+        rows = np.zeros((min(self.most, len(X)), len(X)))
+        left = np.ones(len(X))
+        chosen: list[int] = []
+        for j, row in enumerate(rows):
+            i = int(np.argmax(left))
+            if left[i] <= EXPLAINED:
+                break
+            kernel = matern(distances(X[i][None], X)[0], length, self.smoothness)
+            row[:] = (kernel - rows[:j, i] @ rows[:j]) / np.sqrt(left[i])
+            left = np.maximum(left - row**2, 0.0)
+            left[i] = 0.0
+            chosen.append(i)
+        self.points = X[chosen]
+        self._factor = np.tril(rows[: len(chosen), chosen].T)
+
+    def arrays(self) -> Arrays:
+        """The landmarks, their factor and the length scale."""
+        return {
+            "landmarks": self.points,
+            "landmarks_factor": self._factor,
+            "landmarks_length": np.array([self.length]),
+        }
+
+    def restore(self, stored: Stored) -> None:
+        """Take back what `arrays` gave."""
+        self.points = stored.take("landmarks", (None, self.points.shape[1]))
+        count = len(self.points)
+        stored.require(count <= self.most, "landmarks", f"at most {self.most} rows")
+        self._factor = stored.take("landmarks_factor", (count, count))
+        stored.require(bool((np.diagonal(self._factor) > 0.0).all()), "landmarks_factor", "a Cholesky factor")
+        self.length = float(stored.take("landmarks_length", (1,))[0])
+        stored.require(self.length >= 0.0, "landmarks_length", "a length")
+
+
+def matern(distance: FloatArray, length: float, smoothness: float) -> FloatArray:
+    """k = 2^{1-nu}/Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu) distance/length; length 0: 1 at 0, else 0.
+
+    The logarithms keep it exact at distance 0 and finite for every nu up to 50.
+
+    >>> matern(np.array([0.0, 1.0, 1e9]), 1.0, 0.5)
+    array([1.        , 0.36787944, 0.        ])
+    """
+    if length == 0.0:
+        return np.asarray(distance == 0.0, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        t = np.minimum(np.sqrt(2.0 * smoothness) * (distance / length), FAR)
+    if smoothness == 0.5:
+        return np.asarray(np.exp(-t))
+    if smoothness == 1.5:
+        return np.asarray((1.0 + t) * np.exp(-t))
+    if smoothness == 2.5:
+        return np.asarray((1.0 + t + t**2 / 3.0) * np.exp(-t))
+    from scipy.special import gammaln, kve
+
+    bessel = kve(smoothness, t)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = smoothness * np.log(t) + np.log(bessel) - t
+    k = np.exp(np.minimum(log + (1.0 - smoothness) * np.log(2.0) - gammaln(smoothness), 0.0))
+    # K_nu is infinite at 0 and overflows just beside it, where k is 1 to rounding.
+    return np.asarray(np.where(np.isinf(bessel), 1.0, k))
+
+
+def distances(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """||x_i - y_j||."""
+    from scipy.spatial.distance import cdist  # importing it takes as long as a room's whole import
+
+    return np.asarray(cdist(X, Y))
+
+
+def median_distance(X: FloatArray) -> float:
+    """The median of the positive distances between rows (of up to SAMPLE of them); 0 without any."""
+    X = X[evenly(len(X), SAMPLE)]
+    apart = distances(X, X)
+    apart = apart[apart > 0.0]
+    return float(np.median(apart)) if len(apart) else 0.0
+
+
+def evenly(n: int, most: int) -> IntArray:
+    """At most that many of n indices, evenly spread.
+
+    >>> evenly(9, 3), evenly(2, 3)
+    (array([0, 4, 8]), array([0, 1]))
+    """
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)

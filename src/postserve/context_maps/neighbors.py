@@ -1,0 +1,146 @@
+"""The mean over the nearest pairs, for phi in a Hölder class."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from postserve.context_maps.base import SharedMap
+from postserve.context_maps.learnability import Learnability
+from postserve.context_maps.pairs import Pairs
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray
+from postserve.validation import integer, number
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+
+FIRST_TREE = 256
+"""Fewer pairs are gone through one by one as quickly as a tree answers."""
+MORE = 8
+"""Beyond the k-th, how many to ask the tree for at first: the last must be further than all ties."""
+SLACK = 1e-9
+"""The tree rounds its distances in its own way: this much further away nothing ties any more."""
+
+
+class NeighborsMap(SharedMap):
+    """phi_hat(x) = the mean of z over the k nearest pairs and all that tie with the k-th.
+
+    Ties are included, so the order of the pairs does not matter and x may be discrete. k grows with
+    the n pairs as ceil(n^{2b/(2b + dim_x)}), b = min(`smoothness`, 1), which balances noise and
+    bias for phi in the Hölder class b: the squared error is of order n^{-2b/(2b + dim_x)}. A mean
+    cannot use more smoothness than 1, for it does not follow a slope: where the neighbours lie to
+    one side, as at the border, it is off in proportion to their distance. `neighbors` fixes k. The
+    radius is Assumption 1's, with the rate of the error itself, b/(2b + dim_x), as `map_rate`
+    unless given.
+
+    >>> phi_hat = NeighborsMap(dim_x=1, dim_z=1, neighbors=2)
+    >>> for x in (1.0, 2.0, 4.0, 8.0):
+    ...     phi_hat.update([x], 0, [10 * x])
+    >>> phi_hat.predict([3.0]), phi_hat.predict([7.0])
+    (array([[30.]]), array([[60.]]))
+    """
+
+    def __init__(
+        self,
+        dim_x: int,
+        dim_z: int,
+        *,
+        smoothness: float = 1.0,
+        neighbors: int | None = None,
+        ridge: float = 1.0,
+        map_rate: float | None = None,
+        delta: float = 0.05,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(dim_x, dim_z)
+        self.smoothness = number("smoothness", smoothness, above=0.0)
+        self.neighbors = None if neighbors is None else integer("neighbors", neighbors, least=1)
+        b = min(self.smoothness, 1.0)
+        self._rate = b / (2.0 * b + self.dim_x)
+        self._learnability = Learnability(
+            dim_x,
+            dim_z,
+            ridge=ridge,
+            map_rate=self._rate if map_rate is None else map_rate,
+            delta=delta,
+            radius_scale=radius_scale,
+        )
+        self._pairs = Pairs(dim_x, dim_z)
+        self._tree: cKDTree | None = None
+        self._in_tree = (0, 0)  # the tree holds the pairs from the first to before the second
+        self._settings = {
+            "dim_x": self.dim_x,
+            "dim_z": self.dim_z,
+            "smoothness": self.smoothness,
+            "neighbors": self.neighbors,
+            **self._learnability.settings,
+        }
+
+    def forget(self, keep: float) -> None:
+        """Let only the newest share `keep`, in (0, 1], of the pairs that counted so far count."""
+        self._pairs.forget(keep)
+        self._learnability.forget(keep)
+        if self._first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
+            self._plant()
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        counting = self._pairs.counting()
+        if counting == 0:
+            return np.zeros(self.dim_z)
+        k = min(self._k(counting), counting)
+        near = self._candidates(x, k)
+        X, Z = self._pairs.newest(self._pairs.seen - 1 - near)
+        squared = ((X - x) ** 2).sum(axis=1)  # in this one way, tree or no tree: saving changes no bit
+        return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
+
+    def _k(self, n: int) -> int:
+        """How many of n pairs to average."""
+        return self.neighbors or math.ceil(round(n ** (2.0 * self._rate), 9))  # 8^(1/3) is 2, not 2 + eps
+
+    def _candidates(self, x: FloatArray, k: int) -> IntArray:
+        """Pairs, oldest first, with the k nearest and all that tie with them among them."""
+        first, (start, stop) = self._first, self._in_tree
+        newer = np.arange(max(first, stop), self._pairs.seen, dtype=np.int64)
+        if self._tree is None:
+            return newer
+        wanted = k + MORE
+        while wanted < stop - start:
+            distances, found = map(np.asarray, self._tree.query(x, k=wanted))
+            counts = found >= first - start
+            if np.count_nonzero(counts) >= k and distances[-1] > distances[counts][k - 1] * (1.0 + SLACK):
+                return np.concatenate([np.sort(start + found[counts]), newer])
+            wanted *= 2  # too many are forgotten, or tie
+        return np.arange(first, self._pairs.seen, dtype=np.int64)
+
+    def _radius(self, x: FloatArray) -> float:
+        return self._learnability.radius(x)
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        self._learnability.learn(x, z - self._predict(x))
+        self._pairs.append(x, z)
+        start, stop = self._in_tree
+        if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
+            self._plant()
+
+    @property
+    def _first(self) -> int:
+        """The oldest pair that counts."""
+        return self._pairs.seen - self._pairs.counting()
+
+    def _plant(self) -> None:
+        """A tree of all pairs that count, where they are enough."""
+        from scipy.spatial import cKDTree  # importing it takes as long as a room's whole import
+
+        self._tree, self._in_tree = None, (self._first, self._first)
+        if self._pairs.counting() >= FIRST_TREE:
+            self._in_tree = (self._first, self._pairs.seen)
+            self._tree = cKDTree(self._pairs.newest(np.arange(self._pairs.counting())[::-1])[0])
+
+    def _arrays(self) -> Arrays:
+        return {**self._pairs.arrays(), **self._learnability.arrays()}
+
+    def _restore(self, arrays: Stored) -> None:
+        self._pairs.restore(arrays)
+        self._learnability.restore(arrays)
+        self._plant()
