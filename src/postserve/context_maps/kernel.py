@@ -16,6 +16,8 @@ from postserve.validation import integer, number, one_of
 LAST_REBUILD = 32
 """After this many times as many pairs as landmarks nothing is chosen anew: landmarks and length
 scale are settled by then, and the pairs need no longer be kept."""
+BLOCK = 4096
+"""Rows whose features are in memory at once while the sums are made anew."""
 
 
 class KernelMap(SharedMap):
@@ -26,7 +28,8 @@ class KernelMap(SharedMap):
     with Nyström's approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu,
     at most 50; `length_scale` a number, or "median", that of the distances between the pairs. The
     landmarks, each the pair that those before it explain least, and the length scale are renewed
-    each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²).
+    each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²). What
+    of phi is finer than the landmarks lie apart is taken for noise: a rough phi wants more of them.
     `ridge`: "evidence", a number, or a pair (kernel, intercept). The radius is the posterior
     standard deviation, what the landmarks do not explain of x included, times `radius_scale`; with
     evidence the learnt noise takes the place of `noise_scale`.
@@ -62,12 +65,11 @@ class KernelMap(SharedMap):
         self.landmarks = integer("landmarks", landmarks, least=1)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
-        self._ridge = ridge
         self._pairs = Pairs(dim_x, dim_z)
         self._rebuilt_at = 0  # how many pairs had come by then
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
         self._landmarks.length = 0.0 if isinstance(length_scale, str) else length_scale
-        self._models = self._fresh_models()
+        self._models = self._fresh_models(ridge)
         self._settings = {
             "dim_x": self.dim_x,
             "dim_z": self.dim_z,
@@ -136,8 +138,11 @@ class KernelMap(SharedMap):
         length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
         self._landmarks.spread(X, length)
         self._rebuilt_at = self._pairs.seen
-        self._models = self._fresh_models()
-        self._models.update_batch(0, self._rows(self._landmarks.features(X).rows), Z)
+        self._models = self._fresh_models(self._settings["ridge"])
+        blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
+        self._models.update_batch(
+            0, ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
+        )
         if self._rebuilt_at >= LAST_REBUILD * self.landmarks:
             self._pairs = Pairs(self.dim_x, self.dim_z)
 
@@ -146,9 +151,8 @@ class KernelMap(SharedMap):
         """Features there is room for: no more landmarks can come before the next rebuild."""
         return min(self.landmarks, max(1, 2 * self._rebuilt_at))
 
-    def _fresh_models(self) -> RidgeModels:
-        blocks = {"kernel": self._room, "intercept": 1}
-        return RidgeModels(1, blocks, n_outputs=self.dim_z, ridge=self._ridge)
+    def _fresh_models(self, ridge: Ridge) -> RidgeModels:
+        return RidgeModels(1, {"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
 
     def _rows(self, features: FloatArray) -> FloatArray:
         """Features, zeros for the landmarks still to come, and 1 for the intercept."""
@@ -176,5 +180,5 @@ class KernelMap(SharedMap):
         self._landmarks.restore(arrays)
         arrays.require(len(self._landmarks.points) <= self._room, "landmarks", f"at most {self._room} rows")
         self._pairs.restore(arrays)
-        self._models = self._fresh_models()
+        self._models = self._fresh_models(self._settings["ridge"])
         self._models.restore(arrays, 1)

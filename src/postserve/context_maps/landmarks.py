@@ -11,7 +11,7 @@ from postserve.types import FloatArray, IntArray
 EXPLAINED = 1e-8
 """What the landmarks leave of k(x, x) = 1 where x need not become one: noise is never smaller, and
 the factor's pivots, its square root, stay far above rounding."""
-CANDIDATES = 16
+CANDIDATES = 8
 """Landmarks are chosen out of this many times as many contexts: more would lie no differently."""
 FAR = 1e4
 """Every kernel is 0 at this t, to rounding and far beyond."""
@@ -19,7 +19,7 @@ SAMPLE = 256
 """Contexts whose distances give the median."""
 
 
-class Features(NamedTuple):
+class Coordinates(NamedTuple):
     """Of each context its features, (n, count), and what they leave of k(x, x) = 1."""
 
     rows: FloatArray
@@ -46,15 +46,15 @@ class Landmarks:
         self.points = np.empty((0, dim_x))
         self._factor = np.empty((0, 0))
 
-    def features(self, X: FloatArray) -> Features:
+    def features(self, X: FloatArray) -> Coordinates:
         """f of every row."""
         if len(self.points) == 0:
-            return Features(np.empty((len(X), 0)), np.ones(len(X)))
+            return Coordinates(np.empty((len(X), 0)), np.ones(len(X)))
         kernel = matern(distances(self.points, X), self.length, self.smoothness)
         rows = solve_triangular(self._factor, kernel, lower=True, check_finite=False).T
-        return Features(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))
+        return Coordinates(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))
 
-    def admit(self, x: FloatArray, features: Features) -> FloatArray:
+    def admit(self, x: FloatArray, features: Coordinates) -> FloatArray:
         """Make x, of which these features leave something, a landmark; returns its new features.
 
         The features of contexts that were fully explained get a zero at their end, no more.

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from postserve.context_maps.features import Features
 from postserve.environments.noise import Noise, check_noise, draw_noise
 from postserve.types import FloatArray, Rounds
 from postserve.validation import generator, integer, one_of, vector
@@ -19,6 +20,9 @@ class LinearRewards(ABC):
     With `reward_from` "phi" the reward is noiseless in z: r_a = x·theta_a + phi(x)·beta_a + eta, as
     in the paper's figure 4. Its mean is the same.
     """
+
+    features: Features | None = None
+    """Features of x in which phi is linear, for maps to be given, where there are any."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ One object holds n_models regressions (the arms of a policy, or one map) with n_
 share a gram (the coordinates of z). How it stores them is its own affair.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,13 +147,14 @@ class RidgeModels:
         else:  # NaN lands here too: a cache that broke is replaced from the sums
             self._refactorise(model)
 
-    def update_batch(self, model: int, U: FloatArray, Y: FloatArray) -> None:
-        """Many rows at once: their sums, and then prior and cache anew."""
-        self.gram[model] += U.T @ U
-        self.moment[model] += Y.T @ U
-        self.squares[model] += (Y**2).sum(axis=0)
-        self.pulls[model] += len(U)
-        self.updates += len(U)
+    def update_batch(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
+        """Many rows (U, Y) at once: their sums, and then prior and cache anew."""
+        for U, Y in batches:
+            self.gram[model] += U.T @ U
+            self.moment[model] += Y.T @ U
+            self.squares[model] += (Y**2).sum(axis=0)
+            self.pulls[model] += len(U)
+            self.updates += len(U)
         if self.evidence:
             self._renew_prior()
         else:
