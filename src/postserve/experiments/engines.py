@@ -1,0 +1,121 @@
+"""The one seam to parallel execution: joblib, on local processes, a Dask cluster or a Ray cluster."""
+
+import re
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib.externals.loky import get_reusable_executor
+from threadpoolctl import threadpool_limits
+
+from postserve.errors import InvalidInput
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_ADDRESS = r"([\w.-]+|\[[\da-fA-F:.]+\]):[1-9]\d{0,4}"
+_VALUES = {"local": r"[1-9]\d{0,3}", "dask": rf"((tcp|tls)://)?{_ADDRESS}", "ray": rf"(ray://)?{_ADDRESS}"}
+_PACKAGES = {"local": "joblib", "dask": "distributed", "ray": "ray"}
+
+
+class RunAll(Protocol):
+    """Call the function on every item; results come as they finish, in that order."""
+
+    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]: ...
+
+
+def check_engine(spec: str) -> tuple[str, str]:
+    """The engine's name and what follows its =, if it is spelt right and installed; nothing is started.
+
+    >>> check_engine("local=4"), check_engine("local")
+    (('local', '4'), ('local', ''))
+    """
+    name, equals, value = spec.partition("=")
+    if name not in _VALUES or (equals and not re.fullmatch(_VALUES[name], value, re.ASCII)):
+        raise InvalidInput(f"engine is {spec!r}, wanted local, local=N, or dask or ray, alone or =HOST:PORT")
+    if not find_spec(_PACKAGES[name]):
+        missing = f"engine is {spec!r}, but {_PACKAGES[name]} is not installed"
+        raise InvalidInput(f"{missing}, wanted: pip install 'postserve[{name}]'")
+    return name, value
+
+
+@contextmanager
+def open_engine(spec: str) -> Iterator[RunAll]:
+    """Processes here, or a cluster: one of our own, which ends with the block, or the one at the address.
+
+    spec: "local" (a process a core), "local=N" (N of them; 1 stays in this one), "dask", "dask=HOST:PORT",
+    "ray" or "ray=HOST:PORT". Runs that are not finished when the block ends are cancelled.
+
+    >>> with open_engine("local=1") as run_all:
+    ...     sorted(run_all(abs, [-1, -2]))
+    [1, 2]
+    """
+    name, value = check_engine(spec)
+    with ExitStack() as stack:
+        backend: Any
+        if name == "local":
+            # loky (in joblib 1.6) trips over calls that it has not yet queued when a run is cancelled; two a
+            # process always are.
+            backend, n_jobs, ahead = "loky", int(value or cpu_count()), "2*n_jobs"
+            # joblib would keep the processes for its next call, for minutes.
+            stack.callback(lambda: get_reusable_executor(reuse=True).shutdown(kill_workers=True))
+        else:
+            from postserve.experiments import clusters
+
+            start = clusters.on_dask if name == "dask" else clusters.on_ray
+            # Any number but 1, for which joblib would stay in this process: the cluster knows its own size.
+            backend, n_jobs, ahead = clusters.Cluster(start(spec, value, stack)), 2, "all"
+        runs: WeakSet[Generator[Any, None, None]] = WeakSet()
+
+        def run_all(function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+            parallel = Parallel(
+                n_jobs, backend=backend, return_as="generator_unordered", pre_dispatch=ahead, batch_size=1
+            )
+            run = _results(parallel, (delayed(_alone)(function, item) for item in items))
+            runs.add(run)
+            return run
+
+        @stack.callback
+        def close_runs() -> None:  # before the processes end
+            for run in list(runs):
+                run.close()
+
+        yield run_all
+
+
+def _results(parallel: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
+    results = parallel(calls)
+    try:
+        for result in results:  # noqa: UP028 (`yield from` would close them first)
+            yield result
+    finally:
+        with warnings.catch_warnings():  # joblib warns of results that nobody waited for
+            warnings.filterwarnings("ignore", r"-?\d+ tasks", UserWarning)
+            results.close()
+
+
+_lock, _limit, _running = Lock(), ExitStack(), 0
+
+
+def _alone(function: Callable[[Item], Result], item: Item) -> Result:
+    """One call on one core, however its worker was started: with more threads, sums end in other bits."""
+    global _running
+    with _lock:
+        # BLAS has one limit a process, where a Dask worker may run several calls: the last one out lifts it.
+        if not _running:
+            _limit.enter_context(threadpool_limits(1, user_api="blas"))
+        _running += 1
+    try:
+        # OpenMP's limit is the thread's. Nested joblib would go back to the cluster, and past these limits.
+        with threadpool_limits(1, user_api="openmp"), parallel_config("sequential"):
+            return function(item)
+    finally:
+        with _lock:
+            _running -= 1
+            if not _running:
+                _limit.close()
