@@ -242,7 +242,7 @@ import os, sys, time
 from postserve.experiments.engines import open_engine
 
 def pid_then_sleep(item):
-    time.sleep(0 if item < 2 else 600)
+    time.sleep(0.5 if item < 2 else 600)  # so that both processes are up
     return os.getpid()
 
 if __name__ == "__main__":
@@ -257,8 +257,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals a process group")
-@pytest.mark.parametrize("pause", ["0", "600"])  # interrupted while waiting for a result, or between two
-@pytest.mark.parametrize("spec", ["local=2", "dask", "ray"])
+@pytest.mark.parametrize(  # while it waits for a result, or between two
+    ("spec", "pause"), [("local=2", "0"), ("local=2", "600"), ("dask", "0"), ("ray", "600")]
+)
 def test_an_interrupt_leaves_nothing_behind(spec: str, pause: str, tmp_path: Path) -> None:
     skip_without(spec)
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)

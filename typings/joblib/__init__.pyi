@@ -13,6 +13,7 @@ class Parallel:
         return_as: str = ...,
         pre_dispatch: str = ...,
         batch_size: int = ...,
+        **backend_kwargs: Any,
     ) -> None: ...
     def __call__(self, iterable: Iterable[Any]) -> Generator[Any]: ...
 

@@ -1,10 +1,14 @@
 """The one seam to parallel execution: joblib, on local processes, a Dask cluster or a Ray cluster."""
 
 import re
+import signal
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
+from itertools import takewhile
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -58,10 +62,13 @@ def open_engine(spec: str) -> Iterator[RunAll]:
     name, value = check_engine(spec)
     with ExitStack() as stack:
         backend: Any
+        more: dict[str, Any] = {}
         if name == "local":
-            # loky (in joblib 1.6) trips over calls that it has not yet queued when a run is cancelled; two a
-            # process always are.
+            # When a run is cancelled, loky (in joblib 1.6) trips over calls that its thread has not yet put
+            # in its queue, which holds two a process and one.
             backend, n_jobs, ahead = "loky", int(value or cpu_count()), "2*n_jobs"
+            # An interrupt from the keyboard is ours to handle.
+            more["initializer"] = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
             # joblib would keep the processes for its next call, for minutes.
             stack.callback(lambda: get_reusable_executor(reuse=True).shutdown(kill_workers=True))
         else:
@@ -74,7 +81,12 @@ def open_engine(spec: str) -> Iterator[RunAll]:
 
         def run_all(function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
             parallel = Parallel(
-                n_jobs, backend=backend, return_as="generator_unordered", pre_dispatch=ahead, batch_size=1
+                n_jobs,
+                backend=backend,
+                return_as="generator_unordered",
+                pre_dispatch=ahead,
+                batch_size=1,
+                **more,
             )
             run = _results(parallel, (delayed(_alone)(function, item) for item in items))
             runs.add(run)
@@ -89,10 +101,15 @@ def open_engine(spec: str) -> Iterator[RunAll]:
 
 
 def _results(parallel: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
-    results = parallel(calls)
+    left = False
+    results = parallel(takewhile(lambda _: not left, calls))
     try:
         for result in results:  # noqa: UP028 (`yield from` would close them first)
             yield result
+    except GeneratorExit:
+        left = True
+        time.sleep(0.05)  # for loky's thread to queue what it was sent last, see above
+        raise
     finally:
         with warnings.catch_warnings():  # joblib warns of results that nobody waited for
             warnings.filterwarnings("ignore", r"-?\d+ tasks", UserWarning)
