@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint bench clean
+.PHONY: demo figures test lint bench clean
 
-demo: $(READY)  ## run every policy on a small polynomial environment and show the regrets
-	$(BIN)/python -m postserve.experiments.demo
+demo: $(READY)  ## figure 1 in a small world: a table, a picture and a report
+	$(BIN)/postserve reproduce figure1 --quick
+
+figures: $(READY)  ## every figure of the paper, in full
+	$(BIN)/postserve reproduce all
 
 test: lint  ## the whole suite
 	$(BIN)/python -m pytest

@@ -4,10 +4,7 @@ import time
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
-from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
-from postserve.experiments.runner import regret
+from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment, simulate
 from postserve.linalg import evidence
 from postserve.linalg.ridge import RidgeModels
 
@@ -42,8 +39,7 @@ def _share(horizon: int) -> tuple[float, float, float]:
 
     policy = PoLinUCB(10, RidgeMap(100, 5, features=env.features))
     with patch.object(RidgeModels, "_adopt", timed(adopt)), patch.object(evidence, "refit", timed(refit)):
-        rounds, rng = env.rounds(horizon, np.random.default_rng(0)), np.random.default_rng(1)
         start = time.perf_counter()
-        regret(policy, rounds, rng)
+        simulate(policy, env, horizon, seed=0)
         total = time.perf_counter() - start
     return sum(spent) / total, float(len(evaluations)), float(sum(evaluations))

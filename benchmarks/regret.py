@@ -19,8 +19,8 @@ from postserve import (
     RobustPoLinUCB,
     Rounds,
     SyntheticEnvironment,
+    simulate,
 )
-from postserve.experiments.runner import regret
 
 SEEDS = 10
 KINDS = ("polynomial", "periodic", "linear")
@@ -49,11 +49,8 @@ def policies(env: Any) -> dict[str, Any]:
 def run(kind: str, seed: int, name: str) -> tuple[float, list[float]]:
     """Final regret, and (sigma², tau_x², tau_z², …) as learnt."""
     env: Any = NonlinearReward(seed) if kind == "nonlinear" else SyntheticEnvironment(kind, seed=seed)
-    made = policies(env)
-    first, *streams = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(1 + len(made)))
-    rounds = env.rounds(2000 if kind == "nonlinear" else 1000, first)
-    policy = made[name]()
-    final = float(regret(policy, rounds, streams[list(made).index(name)])[-1])
+    policy = policies(env)[name]()
+    final = float(simulate(policy, env, 2000 if kind == "nonlinear" else 1000, seed).regret[-1])
     policy.refit_prior()
     noise = float(policy.prior.noise_variance[0])
     return final, [noise, *(noise / ridge for ridge in policy.prior.ridge.values())]

@@ -170,7 +170,17 @@ def test_environment(make: Make, check: Callable[[Make], None]) -> None:
 
 
 def test_every_public_class_is_checked() -> None:
-    values = {"Decision", "Decisions", "Prior", "Rounds", "ContextMap", "Environment", "Policy"}
+    values = {
+        "Decision",
+        "Decisions",
+        "Prior",
+        "Rounds",
+        "Run",
+        "Study",
+        "ContextMap",
+        "Environment",
+        "Policy",
+    }
     errors = {"InvalidInput", "PostserveError", "StateMismatch"}
     classes = {name for name in postserve.__all__ if inspect.isclass(getattr(postserve, name))}
     checked = {type(make()).__name__ for cases in (POLICIES, MAPS, ENVIRONMENTS) for make in cases.values()}

@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from postserve.errors import InvalidInput
+from postserve import InvalidInput, KernelMap, NetworkMap, PoLinUCB, RidgeMap, Study, SyntheticEnvironment
 from postserve.experiments import clusters, engines
 from postserve.experiments.engines import RunAll, check_engine, open_engine
+from postserve.experiments.progress import progress_bar
+from postserve.experiments.study import Cell, regret_cells, run_cells
 
 OWN = ["local", "local=1", "local=2", "dask", "ray"]
 FOREIGN = ["dask=", "ray="]
@@ -136,6 +138,33 @@ def test_bits_are_the_same_everywhere(run_all: RunAll, tmp_path: Path) -> None:
     product = functions(tmp_path)["product"]
     with threadpool_limits(1):
         assert sorted(run_all(product, range(6))) == [product(seed) for seed in range(6)]
+
+
+def test_studies_are_the_same_everywhere(run_all: RunAll, study_here: Study) -> None:
+    with progress_bar(quiet=True) as progress:
+        assert run_cells(cells(), run_all, None, progress).runs.equals(study_here.runs)
+
+
+@pytest.fixture(scope="module")
+def study_here() -> Study:
+    with threadpool_limits(1), progress_bar(quiet=True) as progress:
+        return run_cells(cells(), map, None, progress)
+
+
+def cells() -> list[Cell]:
+    """Policies whose scores come out of BLAS and of compiled kernels, evidence and maps of every kind."""
+    return regret_cells(
+        {"polynomial": lambda seed: SyntheticEnvironment("polynomial", dim_x=40, seed=seed)},
+        {
+            "PoLinUCB": lambda env: PoLinUCB(
+                env.n_arms, RidgeMap(env.dim_x, env.dim_z, features=env.features)
+            ),
+            "joint": lambda env: PoLinUCB(env.n_arms, KernelMap(env.dim_x, env.dim_z), optimism="joint"),
+            "network": lambda env: PoLinUCB(env.n_arms, NetworkMap(env.dim_x, env.dim_z)),
+        },
+        horizon=150,
+        seeds=[0, 1],
+    )
 
 
 def test_one_core_a_call(run_all: RunAll, tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import HolderEnvironment, InvalidInput, LinUCB, Observation1, PoLinUCB, RidgeMap
+from postserve import HolderEnvironment, InvalidInput, LinUCB, Observation1, PoLinUCB, RidgeMap, simulate
 from postserve import SyntheticEnvironment as Synthetic
-from postserve.experiments.runner import regret
 
 
 def laplace(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
@@ -90,9 +89,9 @@ def test_observation_1_is_linear_regret_for_whatever_is_linear_in_x() -> None:
     assert set(rounds.x.ravel()) == {-3.0, -1.0, 1.0}
     assert np.array_equal(rounds.rewards[:, :1], rounds.x + rounds.x**2 / 2.0)
     assert np.array_equal(rounds.rewards[:, 1], -rounds.rewards[:, 0])
-    blind = regret(LinUCB(2, 1), rounds, np.random.default_rng(1))
+    blind = simulate(LinUCB(2, 1), env, 600, seed=0).regret
     phi_hat = RidgeMap(1, 1, features=env.features)
-    sees = regret(PoLinUCB(2, phi_hat), rounds, np.random.default_rng(1))
+    sees = simulate(PoLinUCB(2, phi_hat), env, 600, seed=0).regret
     assert blind[-1] - blind[300] > 0.8 * (blind[300] - blind[0]) > 50.0
     assert sees[-1] == sees[20]
 

@@ -66,7 +66,7 @@ def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
     assert policy.pulls.sum() == 2.0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/figures.md"])
 def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

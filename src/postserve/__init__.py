@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     )
     from postserve.environments import HolderEnvironment, Observation1, SyntheticEnvironment
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
+    from postserve.experiments.runner import Run, simulate
+    from postserve.experiments.study import Study, run_study
     from postserve.loading import load
     from postserve.policies import (
         EpsilonGreedy,
@@ -59,12 +61,16 @@ __all__ = [
     "RidgeMap",
     "RobustPoLinUCB",
     "Rounds",
+    "Run",
     "SklearnMap",
     "StateMismatch",
+    "Study",
     "SyntheticEnvironment",
     "confidence",
     "conformance",
     "load",
+    "run_study",
+    "simulate",
 ]
 
 _ROOMS = {
@@ -78,6 +84,8 @@ _ROOMS = {
         "SklearnMap",
     ),
     "environments": ("HolderEnvironment", "Observation1", "SyntheticEnvironment"),
+    "experiments.runner": ("Run", "simulate"),
+    "experiments.study": ("Study", "run_study"),
     "errors": ("InvalidInput", "PostserveError", "StateMismatch"),
     "policies": (
         "EpsilonGreedy",

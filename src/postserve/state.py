@@ -8,7 +8,6 @@ callable, a scikit-learn estimator) are named in the header and handed back on l
 import copy
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput, StateMismatch
+from postserve.files import whole_file
 
 FORMAT = "postserve"
 VERSION = 1
@@ -75,16 +75,8 @@ class Persistent:
         target = Path(path)
         header = {"format": FORMAT, "version": VERSION, "state": _describe(self)}
         payload: Arrays = {HEADER: np.array(json.dumps(header)), **arrays_of(self)}
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-        try:
-            with temporary.open("xb") as file:
-                np.savez(file, allow_pickle=False, **payload)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with whole_file(target) as file:
+            np.savez(file, allow_pickle=False, **payload)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
         for name in self._shared:

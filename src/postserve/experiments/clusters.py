@@ -16,8 +16,8 @@ from joblib.parallel import ParallelBackendBase
 
 from postserve.errors import InvalidInput
 
-TIMEOUT = 10
-"""Seconds that a cluster has to answer, and to show a worker."""
+TIMEOUT = 30
+"""Seconds that a cluster has to answer and to show a worker; on a busy machine Ray's client takes ten."""
 
 Call = Callable[[], Any]
 Start = Callable[[Call], tuple[Any, Call]]
@@ -139,9 +139,8 @@ def _rehearse(spec: str, address: str, code: str) -> None:
     host, _, port = address.rpartition("/")[2].rpartition(":")
     command = [sys.executable, "-c", code.format(address)]
     try:
-        socket.create_connection(
-            (host.strip("[]"), int(port)), TIMEOUT
-        ).close()  # tells at once if nobody does
+        where = (host.strip("[]"), int(port))
+        socket.create_connection(where, TIMEOUT).close()  # tells at once if nobody is there
         subprocess.run(command, capture_output=True, check=True, text=True, timeout=TIMEOUT)
     except (OSError, OverflowError) as error:
         got = str(error)

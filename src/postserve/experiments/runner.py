@@ -1,18 +1,55 @@
-"""One policy through one block of rounds."""
+"""One policy through the rounds of one environment."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from postserve.types import FloatArray, Rounds
+from postserve.protocols import Environment
+from postserve.types import FloatArray, IntArray, Rounds
+from postserve.validation import integer
+
+BLOCK = 1000
+"""Rounds drawn at a time: memory does not grow with the horizon, and a short run begins a long one."""
 
 
-def regret(policy: Any, rounds: Rounds, rng: np.random.Generator) -> FloatArray:
-    """Cumulative regret at phi(x); an oracle is shown z."""
-    gaps = np.empty(len(rounds.x))
+class Run(NamedTuple):
+    """What happened in each round: the arm served, its reward, and the regret so far, at phi(x)."""
+
+    arms: IntArray
+    rewards: FloatArray
+    regret: FloatArray
+
+
+def simulate(policy: Any, environment: Environment, horizon: int, seed: int) -> Run:
+    """Let the policy choose and learn for `horizon` rounds: x, select, serve, update.
+
+    regret_t = sum over rounds of max_a mean_a(x) - mean_{a_t}(x), the means being taken at phi(x).
+    All that is random comes from `seed`: one stream for the rounds, one for the policy, so that all
+    policies of one seed meet the same rounds. An oracle (`sees_z`) is shown z.
+
+    >>> from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
+    >>> env = SyntheticEnvironment("linear", dim_x=5, dim_z=2, n_arms=3)
+    >>> run = simulate(PoLinUCB(3, RidgeMap(5, 2)), env, horizon=200, seed=0)
+    >>> bool(run.regret[-1] - run.regret[99] < run.regret[99])
+    True
+    """
+    horizon = integer("horizon", horizon, least=1)
+    of_rounds, of_policy = np.random.SeedSequence(integer("seed", seed, least=0)).spawn(2)
+    rng = np.random.default_rng(of_policy)
     sees_z = getattr(policy, "sees_z", False)
-    for t, (x, z, rewards, means) in enumerate(zip(*rounds, strict=True)):
-        arm = policy.select(x, rng, **({"z": z} if sees_z else {})).arm
-        policy.update(x, arm, z, float(rewards[arm]))
-        gaps[t] = means.max() - means[arm]
-    return np.cumsum(gaps)
+    arms, rewards, gaps = np.empty(horizon, dtype=np.int64), np.empty(horizon), np.empty(horizon)
+    t = 0
+    for rounds in _blocks(environment, horizon, np.random.default_rng(of_rounds)):
+        for x, z, reward, means in zip(*rounds, strict=True):
+            arm = policy.select(x, rng, **({"z": z} if sees_z else {})).arm
+            policy.update(x, arm, z, float(reward[arm]))
+            arms[t], rewards[t], gaps[t] = arm, reward[arm], means.max() - means[arm]
+            t += 1
+    return Run(arms, rewards, np.cumsum(gaps))
+
+
+def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
+    for start in range(0, horizon, BLOCK):
+        rounds = environment.rounds(BLOCK, rng)
+        yield Rounds(*(array[: horizon - start] for array in rounds))

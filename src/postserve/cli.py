@@ -1,0 +1,110 @@
+"""The command line: arguments only."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"{missing.name} is not installed, wanted: pip install 'postserve[experiments]'"
+    ) from missing
+
+from postserve.errors import PostserveError
+
+INTERRUPTED, REFUSED = 130, 2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Contextual bandits with post-serving contexts.",
+)
+
+Seeds = Annotated[int | None, typer.Option(help="How many seeds; at least 2.")]
+Engine = Annotated[
+    str, typer.Option(help="Where cells run: local, local=N, dask, dask=HOST:PORT, ray or ray=HOST:PORT.")
+]
+Out = Annotated[Path, typer.Option(help="The folder for results; finished cells there are not run again.")]
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Figures, as `postserve list` names them, or all.")
+    ],
+    seeds: Seeds = None,
+    horizon: Annotated[int | None, typer.Option(help="How many rounds; at least 20.")] = None,
+    engine: Engine = "local",
+    out: Out = Path("out"),
+    quick: Annotated[bool, typer.Option("--quick", help="A small world, few rounds and seeds.")] = False,
+) -> None:
+    """Run figures of the paper and write their pictures, tables and one report."""
+    console = Console()
+    with told_errors():
+        from postserve.experiments.reproduce import plan, reproduce
+        from postserve.experiments.tables import tables
+
+        plans = plan(names, seeds=seeds, horizon=horizon, quick=quick)
+        for planned, summary in reproduce(plans, out, engine=engine, console=console):
+            console.print(f"[bold]{planned.figure.title}[/bold]")
+            for texts in tables(summary):
+                shown = Table(*texts.header, title=texts.title, title_justify="left")
+                for row in texts.rows:
+                    shown.add_row(*row)
+                console.print(shown)
+        console.print(f"report: {out / 'report.html'}", soft_wrap=True)
+
+
+@app.command("list")
+def list_figures() -> None:
+    """Name the figures that can be reproduced."""
+    with told_errors():
+        from postserve.experiments.figures import FIGURES
+
+        shown = Table("name", "figure", "rounds", "seeds", "with --quick")
+        for figure in FIGURES.values():
+            size, quick = figure.size, figure.quick
+            few = f"{quick.horizon:,} rounds, {quick.seeds} seeds"
+            shown.add_row(figure.name, figure.title, f"{size.horizon:,}", str(size.seeds), few)
+        Console().print(shown)
+
+
+@app.command()
+def tune(
+    seeds: Annotated[int, typer.Option()] = 12, engine: Engine = "local", out: Out = Path("out")
+) -> None:
+    """Run the study that the defaults come from, in worlds that no figure is judged on."""
+    console = Console()
+    with told_errors():
+        from postserve.experiments.tuning import tune
+
+        console.print(tune(out, seeds=seeds, engine=engine, console=console), markup=False, soft_wrap=True)
+        console.print(f"tables: {out / 'tuning' / 'tuning.md'}", soft_wrap=True)
+
+
+@contextmanager
+def told_errors() -> Iterator[None]:
+    """Say in one line what a user can mend, and leave with status 2; 130 where it was interrupted."""
+    try:
+        yield
+    except (PostserveError, OSError) as error:
+        told = error if isinstance(error, PostserveError) else f"{error.strerror or error}: {error.filename}"
+        _tell(f"postserve: {told}")
+        raise typer.Exit(REFUSED) from error
+    except KeyboardInterrupt as interrupt:
+        _tell("postserve: interrupted; finished cells are kept, the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True).print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def main() -> None:
+    """The command `postserve`."""
+    app()

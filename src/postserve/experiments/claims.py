@@ -1,0 +1,55 @@
+"""Sentences that compare policies, with their errors, in every environment of a study."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from postserve.experiments.figure import Claim
+from postserve.experiments.study import Study
+
+
+def ordered(study: Study, policies: Sequence[str], horizon: int, environments: Sequence[str]) -> Claim:
+    """That each has less regret than the next, the paired difference being beyond two standard errors."""
+    failures = []
+    for environment in environments:
+        for one, other in pairwise(policies):
+            mean, error = study.difference(environment, other, one, horizon)
+            if not mean > 2.0 * error:
+                failures.append(
+                    f"{environment}: {one} is behind or level with {other} ({_gap(-mean, error)})"
+                )
+    text = f"T = {horizon:,}: {' < '.join(policies)}, each paired difference beyond two standard errors"
+    return Claim(_told(text, environments, failures), not failures)
+
+
+def within(study: Study, one: str, other: str, limit: float, horizon: int, places: Sequence[str]) -> Claim:
+    """That the mean of one's regret is at most `limit` times the other's."""
+    ratios = {
+        place: study.final(place, one, horizon).mean() / study.final(place, other, horizon).mean()
+        for place in places
+    }
+    failures = [f"{place} ({ratio:.2f})" for place, ratio in ratios.items() if not ratio <= limit]
+    seen = ", ".join(f"{ratio:.2f} on {place}" for place, ratio in ratios.items())
+    text = f"T = {horizon:,}: {one} has at most {limit:.2f} of the regret of {other}; it has {seen}"
+    return Claim(_told(text, places, failures), not failures)
+
+
+def compared(study: Study, one: str, other: str, horizon: int, places: Sequence[str]) -> Claim:
+    """What one's regret less the other's is, nothing being claimed."""
+    words = []
+    for place in places:
+        mean, error = study.difference(place, one, other, horizon)
+        share = mean / study.final(place, other, horizon).mean()
+        tie = abs(mean) <= 2.0 * error
+        verdict = "ties" if tie else "wins" if mean < 0 else "loses"
+        words.append(f"{place}: {verdict} ({_gap(mean, error)}, {share:+.0%})")
+    return Claim(f"T = {horizon:,}: {one} against {other}. {'; '.join(words)}.", None)
+
+
+def _gap(mean: float, error: float) -> str:
+    return f"{mean:+,.0f} ± {error:,.0f}"
+
+
+def _told(text: str, places: Sequence[str], failures: Sequence[str]) -> str:
+    if not failures:
+        return f"{text}. Held on {', '.join(places)}."
+    return f"{text}. Did NOT hold: {'; '.join(failures)}."

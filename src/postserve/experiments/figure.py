@@ -1,0 +1,42 @@
+"""What every figure has: its cells, its drawing, its numbers, and whether the paper's claims held."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from postserve.experiments.study import Cell, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
+
+class Size(NamedTuple):
+    """How long, over how many seeds, and whether in the small world of `--quick`."""
+
+    horizon: int
+    seeds: int
+    quick: bool
+
+
+class Claim(NamedTuple):
+    """A sentence on what was claimed and what was seen; `held` is None where nothing was claimed."""
+
+    text: str
+    held: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure, as its folder defines it."""
+
+    name: str
+    title: str
+    about: str
+    settings: Callable[[Size], Mapping[str, str]]
+    size: Size
+    quick: Size
+    cells: Callable[[Size], list[Cell]]
+    summary: Callable[[Study], list[dict[str, Any]]]
+    claims: Callable[[Study], list[Claim]]
+    draw: Callable[[Study], "Picture"]
+    measure: str = field(default="regret")

@@ -1,0 +1,13 @@
+"""The figures, one folder each: settings, drawing, claims."""
+
+from postserve.experiments.figure import Figure
+from postserve.experiments.figures.exponents import EXPONENTS
+from postserve.experiments.figures.figure1 import FIGURE1
+from postserve.experiments.figures.figure3 import FIGURE3
+from postserve.experiments.figures.figure4 import FIGURE4
+from postserve.experiments.figures.observation1 import OBSERVATION1
+from postserve.experiments.figures.sensitivity import SENSITIVITY
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure for figure in (FIGURE1, FIGURE3, FIGURE4, OBSERVATION1, EXPONENTS, SENSITIVITY)
+}

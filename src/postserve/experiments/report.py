@@ -1,0 +1,97 @@
+"""One page with every figure of a folder: picture, table, settings, command, versions, verdicts."""
+
+import base64
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from postserve.experiments.figures import FIGURES
+from postserve.experiments.tables import Table, tables
+
+SECTION = "section.json"
+"""What the page says of a figure, beside its numbers and its picture."""
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1200px; margin: 2em auto;
+  padding: 0 1.5em; }
+h1 { font-size: 1.6em; } h2 { margin-top: 2.5em; border-top: 1px solid #ddd; padding-top: 1em; }
+img { max-width: 100%; } code { background: #f4f4f4; padding: 0.1em 0.3em; }
+table { border-collapse: collapse; margin: 1em 0; font-size: 13px; }
+caption { text-align: left; padding: 0.3em 0; }
+th, td { padding: 0.25em 0.7em; border-bottom: 1px solid #eee; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } .wide { overflow-x: auto; }
+dl { display: grid; grid-template-columns: max-content auto; gap: 0.2em 1em; }
+dt { color: #666; } dd { margin: 0; }
+ul { padding-left: 0; list-style: none; } li { margin: 0.4em 0; }
+.held, .failed, .told { display: inline-block; min-width: 6.5em; font-size: 12px; font-weight: 600; }
+.held { color: #00694d; } .failed { color: #b23c00; } .told { color: #666; }
+"""
+
+
+def render(out: Path) -> str:
+    """The page of all figures that lie in the folder, in the order of the list."""
+    sections = [_section(out / name) for name in FIGURES if (out / name / SECTION).exists()]
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>postserve: figures</title>',
+            f"<style>{STYLE}</style></head><body>",
+            "<h1>Follow-ups Also Matter: every figure, run again</h1>",
+            "<p>Cumulative regret at phi(x) in worlds whose truth is known. All policies of one seed meet "
+            "the same rounds, so differences are paired; bands are one standard error, intervals two. What "
+            "did not hold is said as plainly as what did.</p>",
+            *sections,
+            "</body></html>\n",
+        ]
+    )
+
+
+def _section(folder: Path) -> str:
+    section = json.loads((folder / SECTION).read_text())
+    summary = json.loads((folder / "summary.json").read_text())
+    picture = base64.b64encode((folder / "figure.png").read_bytes()).decode()
+    said = html.escape
+    return "\n".join(
+        [
+            f'<h2 id="{folder.name}">{said(section["title"])}</h2>',
+            f"<p>{said(section['about'])}</p>",
+            f"<p><b>{said(_verdict(section['claims']))}</b></p>",
+            f"<ul>{''.join(_claim(claim) for claim in section['claims'])}</ul>",
+            f'<img alt="{said(section["title"])}" src="data:image/png;base64,{picture}">',
+            *(_table(table) for table in tables(summary)),
+            _definitions(
+                {**section["settings"], "command": section["command"], "versions": section["versions"]}
+            ),
+        ]
+    )
+
+
+def _verdict(claims: Sequence[dict[str, Any]]) -> str:
+    judged = [claim["held"] for claim in claims if claim["held"] is not None]
+    if all(judged):
+        return f"All {len(judged)} claims held."
+    return f"{sum(judged)} of {len(judged)} claims held; {len(judged) - sum(judged)} did not."
+
+
+def _claim(claim: dict[str, Any]) -> str:
+    kind = {True: ("held", "held"), False: ("failed", "did not hold"), None: ("told", "seen")}[claim["held"]]
+    return f'<li><span class="{kind[0]}">{kind[1]}</span> {html.escape(claim["text"])}</li>'
+
+
+def _table(table: Table) -> str:
+    def row(tag: str, texts: Sequence[str]) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in texts)}</tr>"
+
+    head, body = row("th", table.header), "".join(row("td", texts) for texts in table.rows)
+    return (
+        f'<div class="wide"><table><caption>{html.escape(table.title)}</caption>'
+        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _definitions(words: dict[str, str]) -> str:
+    inside = "".join(
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in words.items()
+    )
+    return f"<dl>{inside}</dl>"

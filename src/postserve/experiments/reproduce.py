@@ -1,0 +1,138 @@
+"""From names to figures: run, draw, judge, write."""
+
+import io
+import json
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import Progress
+
+from postserve.errors import InvalidInput
+from postserve.experiments import report, style
+from postserve.experiments.cells import kept_cells
+from postserve.experiments.engines import RunAll, check_engine, open_engine
+from postserve.experiments.figure import Figure, Size
+from postserve.experiments.figures import FIGURES
+from postserve.experiments.progress import progress_bar
+from postserve.experiments.study import Study, run_cells
+from postserve.files import write_together
+from postserve.validation import integer
+
+PACKAGES = ("postserve", "numpy", "scipy", "numba", "scikit-learn", "joblib", "polars", "matplotlib")
+LEAST_HORIZON = 20
+"""Growth is measured over the last nine tenths: fewer rounds have none."""
+
+Summary = list[dict[str, Any]]
+
+
+class Plan(NamedTuple):
+    """A figure and the size in which it is wanted."""
+
+    figure: Figure
+    size: Size
+
+    @property
+    def command(self) -> str:
+        """What to type to see the same again."""
+        words = ["postserve reproduce", self.figure.name, f"--horizon {self.size.horizon}"]
+        return " ".join([*words, f"--seeds {self.size.seeds}", *(["--quick"] if self.size.quick else [])])
+
+
+def plan(
+    names: Sequence[str], *, seeds: int | None = None, horizon: int | None = None, quick: bool = False
+) -> list[Plan]:
+    """The named figures ("all": every one) in the size that is asked for."""
+    unknown = [name for name in names if name not in (*FIGURES, "all")]
+    if unknown or not names:
+        got = ", ".join(map(repr, unknown)) or "no name"
+        raise InvalidInput(f"there is no figure {got}, wanted 'all' or some of {', '.join(FIGURES)}")
+    plans = []
+    for figure in FIGURES.values():
+        if figure.name in names or "all" in names:
+            size = figure.quick if quick else figure.size
+            if seeds is not None:
+                size = size._replace(seeds=integer("seeds", seeds, least=2))
+            if horizon is not None:
+                size = size._replace(horizon=integer("horizon", horizon, least=LEAST_HORIZON))
+            plans.append(Plan(figure, size))
+    return plans
+
+
+def reproduce(
+    plans: Sequence[Plan], out: Path, *, engine: str = "local", console: Console | None = None
+) -> Iterator[tuple[Plan, Summary]]:
+    """Run each figure and write its folder and the report; gives each summary as it is written.
+
+    `out/NAME` then has summary.json, runs.parquet, figure.png and figure.pdf, and the finished cells,
+    which are not run again; `out/report.html` has every figure that lies in `out`.
+    """
+    check_engine(engine)
+    check_folder(out)
+    with open_engine(engine) as run_all, progress_bar(console=console) as progress:
+        for planned in plans:
+            yield planned, _reproduce_one(planned, out, run_all, progress)
+
+
+def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress) -> Summary:
+    figure, size = planned
+    folder = out / figure.name
+    cells = figure.cells(size)
+    with kept_cells(folder / "cells") as kept:
+        study = run_cells(cells, run_all, kept, progress, title=figure.name, measure=figure.measure)
+        summary = [{"figure": figure.name, **NO_REGRET, **row} for row in figure.summary(study)]
+        write_together(folder, _files(planned, study, summary))
+    write_together(out, {"report.html": report.render(out).encode()})
+    return summary
+
+
+NO_REGRET = dict.fromkeys(
+    ("environment", "policy", "horizon", "seeds", "final_regret_mean", "final_regret_se")
+)
+"""Every row has these, in this order; a figure without regret has none to tell."""
+
+
+def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
+    figure, size = planned
+    section = {
+        "title": figure.title + (" (--quick: a small world, few rounds and seeds)" if size.quick else ""),
+        "about": figure.about,
+        "claims": [claim._asdict() for claim in figure.claims(study)],
+        "settings": dict(figure.settings(size)),
+        "command": planned.command,
+        "versions": ", ".join(
+            [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]
+        ),
+    }
+    return {
+        "runs.parquet": parquet(study),
+        "summary.json": _json(summary),
+        report.SECTION: _json(section),
+        **style.encoded(figure.draw(study)),
+    }
+
+
+def parquet(study: Study) -> bytes:
+    """The table of all runs."""
+    stream = io.BytesIO()
+    study.runs.write_parquet(stream)
+    return stream.getvalue()
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written, before any work and without making it."""
+    nearest = out
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise InvalidInput(f"out is {str(out)!r} and {nearest} is a file, wanted a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise InvalidInput(f"out is {str(out)!r} and {nearest} cannot be written, wanted a folder that can")

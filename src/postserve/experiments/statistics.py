@@ -1,0 +1,55 @@
+"""Means with their errors, over seeds; growth exponents with their intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from postserve.types import FloatArray, IntArray
+
+RESAMPLES = 2000
+
+
+class Slope(NamedTuple):
+    """A growth exponent with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        value, low, high = (round(number, 2) + 0.0 for number in self)  # no -0.00
+        return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+    def named(self) -> dict[str, float]:
+        """For a row of a summary."""
+        return {"slope": self.value, "slope_low": self.low, "slope_high": self.high}
+
+
+def mean_and_error(values: FloatArray) -> tuple[float, float]:
+    """The mean over seeds and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def growth(rounds: IntArray, curves: FloatArray, start: int) -> Slope:
+    """Slope of log mean value over log round from round `start` on; seeds are resampled for the interval.
+
+    >>> t = np.array([10, 100, 1000])
+    >>> str(growth(t, np.array([t**0.5, 2 * t**0.5]), start=10))
+    '0.50 [0.50, 0.50]'
+    """
+    late = rounds >= start
+    positive = curves[curves > 0.0]
+    least = positive.min() if len(positive) else 1.0  # where there is none yet, or none at all: no growth
+    # Even in log t, so that the many recorded rounds at the end do not decide alone.
+    grid = np.linspace(np.log(rounds[late][0]), np.log(rounds[late][-1]), 30)
+    log_t = grid - grid.mean()
+
+    def slopes(means: FloatArray) -> FloatArray:
+        logs = np.log(np.maximum(means, least))
+        log_values = np.array([np.interp(grid, np.log(rounds), row) for row in logs])
+        return np.asarray(log_values @ log_t / (log_t @ log_t))
+
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(len(curves), size=(RESAMPLES, len(curves)))
+    low, high = np.percentile(slopes(curves[drawn].mean(axis=1)), [2.5, 97.5])
+    return Slope(float(slopes(curves.mean(axis=0, keepdims=True))[0]), float(low), float(high))

@@ -1,0 +1,266 @@
+"""Environments x policies x seeds: run side by side, kept as they finish, resumed where they stopped."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from rich.progress import Progress
+
+from postserve.errors import InvalidInput
+from postserve.experiments.cells import KeptCells, kept_cells
+from postserve.experiments.engines import RunAll, check_engine, open_engine
+from postserve.experiments.fingerprint import fingerprint
+from postserve.experiments.progress import progress_bar
+from postserve.experiments.runner import simulate
+from postserve.experiments.statistics import mean_and_error
+from postserve.protocols import Environment
+from postserve.types import FloatArray, IntArray
+from postserve.validation import integer
+
+MakeEnvironment = Callable[[int], Environment]
+"""Makes the environment of a seed."""
+MakePolicy = Callable[[Any], Any]
+"""Makes a fresh policy for an environment."""
+
+
+class Curve(NamedTuple):
+    """A quantity at some rounds of a run, counted from 1."""
+
+    rounds: IntArray
+    values: FloatArray
+
+
+class Cell(NamedTuple):
+    """One run of a study: its place in it, what it depends on, and how to run it, anywhere."""
+
+    environment: str
+    policy: str
+    seed: int
+    horizon: int
+    key: str
+    run: Callable[[], Curve]
+
+
+class Study:
+    """The curves of a study; `runs` is the table (environment, policy, seed, round, regret).
+
+    `environments`, `policies` and `seeds` name what there is, `rounds` is where curves were recorded.
+
+    >>> table = {"environment": ["e"] * 4, "policy": ["p"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2}
+    >>> study = Study(pl.DataFrame({**table, "regret": [1.0, 2.0, 1.0, 4.0]}))
+    >>> study.final("e", "p").tolist(), study.summary()[0]["final_regret_mean"]
+    ([2.0, 4.0], 3.0)
+    """
+
+    def __init__(self, runs: pl.DataFrame) -> None:
+        self.runs = runs
+        self.measure = runs.columns[-1]
+        self.environments: list[str] = runs["environment"].unique(maintain_order=True).to_list()
+        self.policies: list[str] = runs["policy"].unique(maintain_order=True).to_list()
+        self.seeds: list[int] = runs["seed"].unique(maintain_order=True).to_list()
+        self.rounds: IntArray = runs["round"].unique().sort().to_numpy()
+        self._curves: dict[tuple[str, str], FloatArray] = {
+            (str(names[0]), str(names[1])): part[self.measure].to_numpy().reshape(len(self.seeds), -1)
+            for names, part in runs.group_by("environment", "policy", maintain_order=True)
+        }
+
+    @property
+    def horizon(self) -> int:
+        """The last round."""
+        return int(self.rounds[-1])
+
+    def has(self, environment: str, policy: str) -> bool:
+        """Whether that policy ran in that environment."""
+        return (environment, policy) in self._curves
+
+    def curves(self, environment: str, policy: str) -> FloatArray:
+        """One row a seed, one column a recorded round."""
+        if not self.has(environment, policy):
+            raise InvalidInput(f"the study has no {policy!r} in {environment!r}, wanted one of its pairs")
+        return self._curves[environment, policy]
+
+    def final(self, environment: str, policy: str, horizon: int | None = None) -> FloatArray:
+        """The value at the horizon (by default the last round), one a seed."""
+        at = self.rounds == (self.horizon if horizon is None else horizon)
+        if not at.any():
+            raise InvalidInput(f"the study has no round {horizon}, wanted one of its recorded rounds")
+        final: FloatArray = self.curves(environment, policy)[:, at][:, 0]
+        return final
+
+    def difference(
+        self, environment: str, one: str, other: str, horizon: int | None = None
+    ) -> tuple[float, float]:
+        """Mean of one's final value less the other's, seed by seed, and its standard error."""
+        pairs = self.final(environment, one, horizon) - self.final(environment, other, horizon)
+        return mean_and_error(pairs)
+
+    def summary(self, oracle: str | None = None, horizon: int | None = None) -> list[dict[str, Any]]:
+        """Mean final regret with its standard error, and its ratio to the oracle's, seed by seed.
+
+        A ratio is None where there is no oracle, or where the oracle had no regret.
+        """
+        horizon = self.horizon if horizon is None else horizon
+        rows = []
+        for environment, policy in self._curves:
+            final = self.final(environment, policy, horizon)
+            mean, error = mean_and_error(final)
+            ratio: tuple[float | None, float | None] = (None, None)
+            if oracle is not None and self.has(environment, oracle):
+                best = self.final(environment, oracle, horizon)
+                ratio = mean_and_error(final / best) if (best > 0.0).all() else ratio
+            rows.append(
+                {
+                    "environment": environment,
+                    "policy": policy,
+                    "horizon": horizon,
+                    "seeds": len(self.seeds),
+                    f"final_{self.measure}_mean": mean,
+                    f"final_{self.measure}_se": error,
+                    "ratio_to_oracle": ratio[0],
+                    "ratio_to_oracle_se": ratio[1],
+                }
+            )
+        return rows
+
+
+def run_study(
+    environments: Mapping[str, MakeEnvironment],
+    policies: Mapping[str, MakePolicy],
+    *,
+    horizon: int,
+    seeds: int | Sequence[int] = 10,
+    engine: str = "local",
+    out: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> Study:
+    """Simulate every policy in every environment for every seed.
+
+    `environments` maps a name to a function of the seed, `policies` one to a function of the environment
+    that gives a fresh policy. Each cell is `simulate(policy, environment, horizon, seed)`, whatever the
+    engine: "local", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS". With `out`, finished cells are
+    kept in that folder: a study that was interrupted goes on from there, and one with more seeds or
+    policies runs only those. A cell is run again if its environment, its policy or this library changed.
+
+    >>> from postserve import LinUCB, PoLinUCB, RidgeMap, SyntheticEnvironment
+    >>> study = run_study(
+    ...     {"linear": lambda seed: SyntheticEnvironment("linear", dim_x=5, dim_z=2, n_arms=3, seed=seed)},
+    ...     {
+    ...         "LinUCB": lambda env: LinUCB(env.n_arms, env.dim_x),
+    ...         "PoLinUCB": lambda env: PoLinUCB(env.n_arms, RidgeMap(env.dim_x, env.dim_z)),
+    ...     },
+    ...     horizon=300, seeds=2, engine="local=1", progress=False,
+    ... )
+    >>> study.curves("linear", "PoLinUCB").shape == (2, len(study.rounds))
+    True
+    >>> [row["policy"] for row in study.summary()]
+    ['LinUCB', 'PoLinUCB']
+    """
+    check_engine(engine)
+    cells = regret_cells(environments, policies, horizon, seed_list(seeds))
+    with (
+        kept_cells(Path(out)) if out is not None else nullcontext() as kept,
+        progress_bar(quiet=not progress) as shown,
+        open_engine(engine) as run_all,
+    ):
+        return run_cells(cells, run_all, kept, shown)
+
+
+def regret_cells(
+    environments: Mapping[str, MakeEnvironment],
+    policies: Mapping[str, MakePolicy],
+    horizon: int,
+    seeds: Sequence[int],
+) -> list[Cell]:
+    """The cells of a study of regret."""
+    horizon = integer("horizon", horizon, least=1)
+    if not environments or not policies:
+        raise InvalidInput("a study needs at least one environment and one policy, got none")
+    cells = []
+    for environment, make_environment in environments.items():
+        example = make_environment(0)
+        for policy, make_policy in policies.items():
+            made = fingerprint(example, make_policy(example))
+            cells += [
+                Cell(
+                    environment,
+                    policy,
+                    seed,
+                    horizon,
+                    fingerprint(made, environment, policy, horizon, seed),
+                    partial(_regret, make_environment, make_policy, horizon, seed),
+                )
+                for seed in seeds
+            ]
+    return cells
+
+
+def _regret(make_environment: MakeEnvironment, make_policy: MakePolicy, horizon: int, seed: int) -> Curve:
+    environment = make_environment(seed)
+    rounds = recorded_rounds(horizon)
+    return Curve(rounds, simulate(make_policy(environment), environment, horizon, seed).regret[rounds - 1])
+
+
+def recorded_rounds(horizon: int) -> IntArray:
+    """The rounds at which curves are kept: evenly for drawing, by powers for growth, and round numbers."""
+    decades = 10 ** np.arange(len(str(horizon)))
+    kept = [
+        np.linspace(1, horizon, min(horizon, 200)),
+        np.geomspace(1, horizon, 50),
+        np.outer(decades, (1, 2, 5)).ravel(),
+    ]
+    rounds = np.unique(np.rint(np.concatenate(kept)).astype(np.int64))
+    return rounds[rounds <= horizon]
+
+
+def seed_list(seeds: int | Sequence[int]) -> list[int]:
+    """0, 1, … for a number; two at least, since one has no standard error."""
+    listed = (
+        list(range(seeds)) if isinstance(seeds, int) else [integer("seed", seed, least=0) for seed in seeds]
+    )
+    if len(listed) < 2 or len(set(listed)) < len(listed):
+        raise InvalidInput(f"seeds is {seeds!r}, wanted at least 2 different ones: errors need two")
+    return listed
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    run_all: RunAll,
+    kept: KeptCells | None,
+    progress: Progress,
+    *,
+    title: str = "study",
+    measure: str = "regret",
+) -> Study:
+    """Run what is not kept yet, keep each cell as it finishes, and put them together in the cells' order."""
+    found = {cell.key: kept.find(cell.key) for cell in cells} if kept else {}
+    frames = {key: frame for key, frame in found.items() if frame is not None}
+    missing = {cell.key: cell for cell in cells if cell.key not in frames}
+    total = sum(cell.horizon for cell in cells)
+    task = progress.add_task(
+        title, total=total, completed=total - sum(cell.horizon for cell in missing.values())
+    )
+    for key, curve in run_all(_run, list(missing.values())) if missing else ():
+        frames[key] = _frame(missing[key], curve, measure)
+        if kept:
+            kept.keep(key, frames[key])
+        progress.advance(task, missing[key].horizon)
+    return Study(pl.concat([frames[cell.key] for cell in cells]))
+
+
+def _run(cell: Cell) -> tuple[str, Curve]:
+    return cell.key, cell.run()
+
+
+def _frame(cell: Cell, curve: Curve, measure: str) -> pl.DataFrame:
+    return pl.DataFrame({"round": curve.rounds, measure: curve.values}).select(
+        pl.lit(cell.environment).alias("environment"),
+        pl.lit(cell.policy).alias("policy"),
+        pl.lit(cell.seed, dtype=pl.Int64).alias("seed"),
+        "round",
+        measure,
+    )

@@ -1,0 +1,154 @@
+"""One style for every picture: mean, band of standard error, final values, colours that all can tell."""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
+from postserve.experiments.contenders import (
+    AFTER,
+    BEFORE,
+    MISSPECIFIED,
+    ORACLE,
+    POLINUCB,
+    RANDOM,
+    ROBUST,
+    X_AND_FEATURES,
+    X_INTERCEPT,
+    X_ONLY,
+)
+from postserve.experiments.study import Study
+from postserve.types import FloatArray, IntArray
+
+# The palette of Okabe and Ito, with grey and wine; dashes tell apart what prints alike.
+LOOKS: dict[str, tuple[str, Any]] = {
+    RANDOM: ("#999999", "-"),
+    X_ONLY: ("#E69F00", "-"),
+    X_INTERCEPT: ("#D55E00", (0, (1, 1))),
+    X_AND_FEATURES: ("#D55E00", (0, (4, 2))),
+    MISSPECIFIED: ("#CC79A7", (0, (4, 2))),
+    BEFORE: ("#0072B2", "-"),
+    AFTER: ("#56B4E9", (0, (4, 2))),
+    POLINUCB: ("#009E73", "-"),
+    ROBUST: ("#661100", (0, (1, 1))),
+    ORACLE: ("#000000", (0, (1, 1))),
+}
+REFERENCE = "#777777"
+
+RC: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def picture(
+    rows: int, columns: int, *, height: float = 2.9, width: float = 4.2
+) -> Iterator[tuple[Picture, Any]]:
+    """A grid of panels in our style."""
+    with mpl.rc_context(RC):
+        made = Picture(figsize=(columns * width, rows * height), layout="constrained")
+        yield made, made.subplots(rows, columns, squeeze=False)
+
+
+def look(policy: str) -> tuple[str, Any]:
+    """Colour and dashes of a policy, the same in every figure and for both of its forms."""
+    return LOOKS[policy.removesuffix(", evidence")]
+
+
+def weight(policy: str) -> float:
+    """Lines with the learnt prior are heavier than those with ridge 1."""
+    return 1.9 if policy.endswith(", evidence") else 1.1
+
+
+def draw_curves(axes: Axes, study: Study, environment: str, policies: Sequence[str], horizon: int) -> None:
+    """Mean curves with bands of one standard error, the value at the horizon at their ends."""
+    shown = study.rounds <= horizon
+    ends = []
+    for policy in policies:
+        colour, dashes = look(policy)
+        curves = study.curves(environment, policy)[:, shown]
+        draw_band(axes, study.rounds[shown], curves, colour, dashes, policy, weight(policy))
+        ends.append((float(curves[:, -1].mean()), colour))
+    axes.set_xlim(0, horizon)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("round")
+    label_ends(axes, ends)
+
+
+def draw_band(
+    axes: Axes, rounds: IntArray, curves: FloatArray, colour: str, dashes: Any, label: str, width: float = 1.6
+) -> None:
+    """One mean over seeds, with its standard error around it."""
+    mean, error = curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+    axes.plot(rounds, mean, color=colour, linestyle=dashes, linewidth=width, label=label)
+    axes.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str]], form: str = "{:,.0f}") -> None:
+    """Final values to the right of the panel, moved apart where they would cover each other."""
+    step = 0.075
+    low, high = axes.get_ylim()
+    wanted = sorted(((value - low) / (high - low), value, colour) for value, colour in ends)
+    places: list[float] = []
+    for place, _, _ in wanted:
+        places.append(max(place, places[-1] + step) if places else place)
+    over = max(0.0, places[-1] - 1.0)
+    for i in range(len(places) - 1, -1, -1):  # and back down, where they were pushed out at the top
+        top = places[i + 1] - step if i + 1 < len(places) else places[i] - over
+        places[i] = min(places[i], top)
+    for place, (_, value, colour) in zip(places, wanted, strict=True):
+        axes.text(
+            1.01, place, form.format(value), color=colour, transform=axes.transAxes, va="center", fontsize=8
+        )
+
+
+def draw_differences(
+    axes: Axes, study: Study, environment: str, reference: str, policies: Sequence[str], horizon: int
+) -> None:
+    """Each policy's regret less the reference's, seed by seed: the mean and two standard errors."""
+    for row, policy in enumerate(reversed(policies)):
+        mean, error = study.difference(environment, policy, reference, horizon)
+        axes.errorbar(mean, row, xerr=2.0 * error, color=look(policy)[0], marker="o", markersize=4, capsize=2)
+    axes.axvline(0.0, color=REFERENCE, linewidth=1)
+    axes.set_xscale("symlog", linthresh=100.0)
+    axes.set_yticks(range(len(policies)), list(reversed(policies)), fontsize=7.5)
+    axes.set_xlabel(f"regret less that of {reference}, paired")
+    axes.grid(axis="y", visible=False)
+
+
+def legend(made: Picture, axes: Sequence[Axes], columns: int, *, short: bool = False) -> None:
+    """One legend for the picture; `short` names the two forms of a policy once."""
+    found: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label.removesuffix(", evidence") if short else label, handle)
+    made.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+
+
+def encoded(made: Picture) -> dict[str, bytes]:
+    """The picture as PNG and PDF, the same bytes whenever it is drawn."""
+    files = {}
+    for name, kind, metadata in (
+        ("figure.png", "png", {"Software": None}),
+        ("figure.pdf", "pdf", {"CreationDate": None, "Producer": None, "Creator": None}),
+    ):
+        stream = io.BytesIO()
+        with mpl.rc_context(RC):
+            made.savefig(stream, format=kind, dpi=130, metadata=metadata)
+        files[name] = stream.getvalue()
+    return files

@@ -1,0 +1,233 @@
+"""The command line: what it writes, what it refuses, and that nothing is lost when it is stopped."""
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from postserve import files
+from postserve.cli import app
+
+SMALL = ["figure1", "observation1", "--quick", "--seeds", "2", "--horizon", "60"]
+CELLS = 3 * 16 * 2 + 7 * 2
+
+
+def postserve(*words: str) -> Any:
+    return CliRunner().invoke(app, list(words))
+
+
+def start(*words: str, **options: Any) -> subprocess.Popen[str]:
+    """The real command, in a process group of its own."""
+    command = [sys.executable, "-c", "from postserve.cli import main; main()", *words]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **pipes, **options)
+
+
+def ends(group: int) -> bool:
+    """Whether nobody is left of a process group, now or in a moment."""
+    for _ in range(500):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "out"
+    run = start("reproduce", *SMALL, "--out", str(out))
+    shown, errors = run.communicate(timeout=300)
+    assert run.returncode == 0, errors
+    assert "Figure 1" in shown
+    assert str(out / "report.html") in shown.replace("\n", "")
+    return out
+
+
+def test_it_writes_what_it_says(finished: Path) -> None:
+    for name in ("figure1", "observation1"):
+        wanted = {"summary.json", "runs.parquet", "figure.png", "figure.pdf", "section.json", "cells"}
+        assert {path.name for path in (finished / name).iterdir()} == wanted
+    rows = json.loads((finished / "figure1" / "summary.json").read_text())
+    assert len(rows) == 3 * 16
+    assert set(rows[0]) == {
+        "figure",
+        "environment",
+        "policy",
+        "horizon",
+        "seeds",
+        "final_regret_mean",
+        "final_regret_se",
+        "ratio_to_oracle",
+        "ratio_to_oracle_se",
+    }
+
+
+def test_a_killed_run_resumes_and_ends_with_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    for _ in range(3):
+        # At a random moment of the work: once some cells, at random many of those missing, are there.
+        there = len(list(tmp_path.rglob("cells/*.parquet")))
+        until = there + random.randrange(1, max(2, (CELLS - there) // 2))
+        run = start("reproduce", *SMALL, "--out", str(tmp_path))
+        deadline = time.monotonic() + 120
+        while len(list(tmp_path.rglob("cells/*.parquet"))) < until and run.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(random.uniform(0.0, 0.01))
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+    assert not (tmp_path / "report.html").exists()
+    run = start("reproduce", *SMALL, "--out", str(tmp_path))
+    _, errors = run.communicate(timeout=300)
+    assert run.returncode == 0, errors
+    assert written(tmp_path) == written(finished)
+
+
+def test_ctrl_c_says_so_and_the_same_command_goes_on(finished: Path, tmp_path: Path) -> None:
+    run = start("reproduce", *SMALL, "--out", str(tmp_path))
+    while not list(tmp_path.rglob("cells/*.parquet")):
+        assert run.poll() is None
+        time.sleep(0.01)
+    os.killpg(run.pid, signal.SIGINT)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "finished cells are kept" in errors
+    assert "Traceback" not in errors
+    assert ends(run.pid)
+    run = start("reproduce", *SMALL, "--out", str(tmp_path))
+    run.communicate(timeout=300)
+    assert written(tmp_path) == written(finished)
+
+
+def test_a_second_time_nothing_runs_and_nothing_changes(finished: Path) -> None:
+    before = written(finished)
+    result = postserve("reproduce", *SMALL, "--out", str(finished), "--engine", "local=1")
+    assert result.exit_code == 0
+    assert written(finished) == before
+
+
+def test_the_report_needs_no_network_and_says_what_held(finished: Path) -> None:
+    page = (finished / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
+    assert "http" not in re.sub(r'base64,[^"]*', "", page)
+    for word in (
+        "claims held",
+        "Python 3",
+        "numpy",
+        "postserve reproduce figure1 --horizon 60 --seeds 2 --quick",
+    ):
+        assert word in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reproduce", "figure7"], "there is no figure 'figure7', wanted 'all' or some of figure1"),
+        (["reproduce", "figure1", "figure9", "x"], "'figure9', 'x'"),
+        (["reproduce", "figure1", "--horizon", "19"], "horizon is 19, wanted a whole number of at least 20"),
+        (["reproduce", "figure1", "--horizon", "-5"], "horizon is -5"),
+        (["reproduce", "figure1", "--horizon", "many"], "Invalid value for '--horizon'"),
+        (["reproduce", "figure1", "--seeds", "1"], "seeds is 1, wanted a whole number of at least 2"),
+        (["reproduce", "figure1", "--engine", "spark"], "engine is 'spark', wanted"),
+        (
+            ["reproduce", "figure1", "--engine", "dask=tcp://127.0.0.1:1"],
+            "engine is 'dask=tcp://127.0.0.1:1'",
+        ),
+        (["reproduce", "figure1", "--engine", "ray=127.0.0.1:1"], "engine is 'ray=127.0.0.1:1'"),
+        (["reproduce"], "Missing argument"),
+        (["tune", "--seeds", "0"], "seeds is 0"),
+    ],
+)
+def test_what_a_user_can_mend_is_said_and_nothing_is_written(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    result = postserve(*words, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert message in " ".join(re.sub("[│╭╮╯╰─]", " ", result.output).split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for out in ("file", "file/below"):
+        result = postserve("reproduce", *SMALL, "--out", str(tmp_path / out))
+        assert result.exit_code == 2
+        assert "is a file, wanted a folder" in result.output.replace("\n", " ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever may write everywhere is told so by the system; the answer is what is tested here.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    result = postserve("reproduce", *SMALL, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert "cannot be written, wanted a folder that can" in result.output.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_real_file_system_without_writing() -> None:
+    result = postserve("reproduce", *SMALL, "--out", "/proc/postserve")
+    assert result.exit_code == 2
+    assert "/proc" in result.output
+
+
+def test_a_disk_that_has_no_more_room(tmp_path: Path) -> None:
+    """A limit on the size of files stands in: cells fit, the tables and pictures do not."""
+
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, 16_000))
+
+    words = ("reproduce", "observation1", *SMALL[2:], "--engine", "local=1", "--out", str(tmp_path))
+    run = start(*words, preexec_fn=little_room)
+    _, errors = run.communicate(timeout=120)
+    assert run.returncode == 2
+    assert "File too large" in errors
+    assert "Traceback" not in errors
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".parquet"}
+    assert names == {".lock"}
+    assert len(list(tmp_path.rglob("*.parquet"))) == 7 * 2
+
+
+def test_a_disk_that_fills_while_cells_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 5:
+            raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    result = postserve("reproduce", *SMALL, "--engine", "local=1", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "No space left on device" in result.output
+    assert len(list(tmp_path.rglob("*.parquet"))) == 5
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_list_names_every_figure() -> None:
+    result = postserve("list")
+    assert result.exit_code == 0
+    for name in ("figure1", "figure3", "figure4", "observation1", "exponents", "sensitivity"):
+        assert name in result.output
+
+
+def test_help_is_quick() -> None:
+    code = "import sys, postserve.cli; print([m for m in ('numpy', 'matplotlib') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

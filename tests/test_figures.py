@@ -1,0 +1,202 @@
+"""Every figure in its quick form, and figure 1 in the paper's, with the numbers it is expected to have."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import polars as pl
+import pytest
+
+from postserve import LinUCB, Study, SyntheticEnvironment, simulate
+from postserve.experiments import style
+from postserve.experiments.cells import kept_cells
+from postserve.experiments.claims import compared, ordered, within
+from postserve.experiments.contenders import (
+    BEFORE,
+    ORACLE,
+    POLINUCB,
+    RANDOM,
+    X_AND_FEATURES,
+    X_ONLY,
+    evidence,
+    evidence_policies,
+    paper_policies,
+)
+from postserve.experiments.engines import open_engine
+from postserve.experiments.figures import FIGURES
+from postserve.experiments.figures.figure1 import claims as figure1_claims
+from postserve.experiments.figures.figure1.expected import FINAL_REGRET, TOLERANCE
+from postserve.experiments.progress import progress_bar
+from postserve.experiments.reproduce import plan, reproduce
+from postserve.experiments.study import run_cells
+from postserve.experiments.tables import tables
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("quick")
+    plans = plan(["all"], quick=True, seeds=2, horizon=120)
+    assert [planned.figure.name for planned, _ in reproduce(plans, out)] == list(FIGURES)
+    return out
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_its_files(quick: Path, name: str) -> None:
+    rows = json.loads((quick / name / "summary.json").read_text())
+    runs = pl.read_parquet(quick / name / "runs.parquet")
+    measure = FIGURES[name].measure
+    assert runs.columns == ["environment", "policy", "seed", "round", measure]
+    pairs = {(row["environment"], row["policy"]) for row in rows}
+    assert pairs == set(runs.select("environment", "policy").unique().iter_rows())
+    for row in rows:
+        assert row["figure"] == name
+        final = runs.filter(
+            pl.col("environment") == row["environment"],
+            pl.col("policy") == row["policy"],
+            pl.col("round") == row["horizon"],
+        )[measure]
+        assert row[f"final_{measure}_mean"] == pytest.approx(final.mean())
+        assert len(final) == row["seeds"] == 2
+    assert (quick / name / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_picture_shows_something_everywhere(quick: Path, name: str) -> None:
+    """No half of it is blank, and colours other than grey are there."""
+    image = matplotlib.image.imread(io.BytesIO((quick / name / "figure.png").read_bytes()), format="png")
+    assert min(image.shape[:2]) > 300
+    for half in (*np.array_split(image, 2, axis=0), *np.array_split(image, 2, axis=1)):
+        ink = (half[..., :3] < 0.9).any(axis=-1).mean()
+        assert 0.005 < ink < 0.6
+    assert (np.ptp(image[..., :3], axis=-1) > 0.3).any()
+
+
+def test_a_picture_has_the_same_bytes_each_time(quick: Path) -> None:
+    study = Study(pl.read_parquet(quick / "observation1" / "runs.parquet"))
+    files = style.encoded(FIGURES["observation1"].draw(study))
+    for name, content in files.items():
+        assert (quick / "observation1" / name).read_bytes() == content
+
+
+def test_the_report_has_every_figure(quick: Path) -> None:
+    page = (quick / "report.html").read_text()
+    for figure in FIGURES.values():
+        assert f'id="{figure.name}"' in page
+    assert page.count("<img") == len(FIGURES)
+
+
+def test_tables_turn_where_environments_are_many(quick: Path) -> None:
+    for name, header in (("figure1", "policy"), ("sensitivity", "environment")):
+        (table,) = tables(json.loads((quick / name / "summary.json").read_text()))
+        assert table.header[0] == header
+        assert all(len(row) == len(table.header) for row in table.rows)
+
+
+# Figure 1 as the paper has it, T = 1000 and 10 seeds.
+
+
+@pytest.fixture(scope="module")
+def figure1(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    ((figure, size),) = plan(["figure1"], horizon=1000)
+    with (
+        open_engine("local") as run_all,
+        kept_cells(tmp_path_factory.mktemp("figure1")) as kept,
+        progress_bar(quiet=True) as progress,
+    ):
+        return run_cells(figure.cells(size), run_all, kept, progress)
+
+
+def test_the_papers_order_holds(figure1: Study) -> None:
+    claim = ordered(figure1, (POLINUCB, BEFORE, X_ONLY, RANDOM), 1000, figure1.environments)
+    assert claim.held, claim.text
+
+
+def test_polinucb_is_close_to_the_oracle(figure1: Study) -> None:
+    claim = within(figure1, POLINUCB, ORACLE, 1.10, 1000, ("polynomial", "periodic"))
+    assert claim.held, claim.text
+
+
+def test_the_learnt_prior_beats_the_papers_oracle(figure1: Study) -> None:
+    claim = ordered(figure1, (evidence(POLINUCB), ORACLE), 1000, figure1.environments)
+    assert claim.held, claim.text
+
+
+def test_follow_ups_beat_the_fair_baseline(figure1: Study) -> None:
+    claim = ordered(figure1, (evidence(POLINUCB), evidence(X_AND_FEATURES)), 1000, figure1.environments)
+    assert claim.held, claim.text
+
+
+def test_figure1_has_the_numbers_it_is_expected_to_have(figure1: Study) -> None:
+    assert set(FINAL_REGRET) == set(figure1.policies)
+    for policy, expected in FINAL_REGRET.items():
+        found = [figure1.final(place, policy).mean() for place in figure1.environments]
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, err_msg=policy)
+
+
+def test_figure1_tells_of_the_readings(figure1: Study) -> None:
+    told = [claim.text for claim in figure1_claims(figure1) if claim.held is None]
+    assert any("LinUCB(phi_hat, after), evidence against poLinUCB, evidence" in text for text in told)
+
+
+# The sentences.
+
+
+def study(**finals: list[float]) -> Study:
+    """Regrets at round 1 of one environment, one a seed."""
+    rows = [
+        ("e", name, seed, 1, value) for name, values in finals.items() for seed, value in enumerate(values)
+    ]
+    return Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
+
+
+def test_a_claim_that_fails_says_where() -> None:
+    found = study(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 4.0], c=[2.0, 3.0, 4.1])
+    assert ordered(found, ("a", "b"), 1, ["e"]).held
+    for pair in (("b", "a"), ("b", "c")):
+        claim = ordered(found, pair, 1, ["e"])
+        assert claim.held is False
+        assert "Did NOT hold: e: b is behind or level with" in claim.text
+
+
+def test_within_compares_means() -> None:
+    found = study(a=[1.0, 3.0], b=[1.0, 2.0])
+    assert within(found, "a", "b", 1.34, 1, ["e"]).held
+    assert within(found, "a", "b", 1.33, 1, ["e"]).held is False
+
+
+@pytest.mark.parametrize(
+    ("values", "word"), [([1.0, 1.1], "wins"), ([9.0, 9.1], "loses"), ([3.0, 5.5], "ties")]
+)
+def test_compared_says_who_wins(values: list[float], word: str) -> None:
+    claim = compared(study(a=values, b=[4.0, 4.2]), "a", "b", 1, ["e"])
+    assert claim.held is None
+    assert word in claim.text
+
+
+# The contenders.
+
+
+def test_the_fair_baseline_is_linucb_on_x_and_features() -> None:
+    """With a numeric ridge, two blocks are one: it decides as LinUCB on the concatenation."""
+    env: Any = SyntheticEnvironment("polynomial", dim_x=4, dim_z=2, n_arms=3)
+
+    class Wide:
+        def __init__(self) -> None:
+            self.policy = LinUCB(3, 8, ridge=1.0, arm_radius=0.3)
+
+        def select(self, x: Any, rng: Any) -> Any:
+            return self.policy.select(np.concatenate([x, env.features(x)]), rng)
+
+        def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+            self.policy.update(np.concatenate([x, env.features(x)]), arm, None, reward)
+
+    fair = simulate(paper_policies()[X_AND_FEATURES](env), env, 300, seed=0)
+    np.testing.assert_array_equal(fair.arms, simulate(Wide(), env, 300, seed=0).arms)
+
+
+def test_every_contender_has_a_look() -> None:
+    for name in (*paper_policies(), *evidence_policies()):
+        assert style.look(name)

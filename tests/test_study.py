@@ -1,0 +1,187 @@
+"""Studies: paired, kept as they go, resumed where they stopped, and never shown a stale result."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from postserve import (
+    InvalidInput,
+    LinUCB,
+    PoLinUCB,
+    RandomPolicy,
+    RidgeMap,
+    Study,
+    SyntheticEnvironment,
+    run_study,
+    simulate,
+)
+from postserve.experiments.cells import kept_cells
+from postserve.experiments.statistics import growth
+from postserve.experiments.study import recorded_rounds
+
+ENVIRONMENTS: dict[str, Any] = {
+    kind: lambda seed, kind=kind: SyntheticEnvironment(kind, dim_x=4, dim_z=2, n_arms=3, seed=seed)
+    for kind in ("linear", "periodic")
+}
+POLICIES: dict[str, Any] = {
+    "LinUCB": lambda env: LinUCB(env.n_arms, env.dim_x),
+    "poLinUCB": lambda env: PoLinUCB(env.n_arms, RidgeMap(env.dim_x, env.dim_z, features=env.features)),
+}
+
+
+class Counted:
+    """A policy's maker that writes down each time a run begins."""
+
+    def __init__(self, file: Path, make: Any) -> None:
+        self.file = file
+        self.make = make
+
+    def __call__(self, env: Any) -> Any:
+        with self.file.open("a") as file:
+            file.write("x")
+        return self.make(env)
+
+
+def study(policies: Any = POLICIES, **options: Any) -> Study:
+    settings = {"horizon": 40, "seeds": 3, "engine": "local=1", "progress": False, **options}
+    return run_study(ENVIRONMENTS, policies, **settings)
+
+
+def test_each_cell_is_one_simulation() -> None:
+    found = study()
+    assert found.environments == ["linear", "periodic"]
+    assert found.policies == ["LinUCB", "poLinUCB"]
+    for kind, make in ENVIRONMENTS.items():
+        for name, policy in POLICIES.items():
+            for seed in range(3):
+                env = make(seed)
+                alone = simulate(policy(env), env, 40, seed)
+                np.testing.assert_array_equal(found.curves(kind, name)[seed], alone.regret[found.rounds - 1])
+
+
+def test_processes_give_the_bits_of_one_process() -> None:
+    assert study().runs.equals(study(engine="local=2").runs)
+
+
+def test_the_summary_pairs_seeds() -> None:
+    found = study()
+    row = next(row for row in found.summary("LinUCB") if row["policy"] == "poLinUCB")
+    ratio = found.final("linear", "poLinUCB") / found.final("linear", "LinUCB")
+    assert row["ratio_to_oracle"] == pytest.approx(ratio.mean())
+    assert row["ratio_to_oracle_se"] == pytest.approx(ratio.std(ddof=1) / np.sqrt(3))
+    assert found.summary()[0]["ratio_to_oracle"] is None
+
+
+def test_an_oracle_without_regret_has_no_ratio() -> None:
+    table = {"environment": "e", "policy": ["p", "p", "o", "o"], "seed": [0, 1, 0, 1], "round": 1}
+    found = Study(pl.DataFrame({**table, "regret": [1.0, 2.0, 0.0, 1.0]}))
+    assert [row["ratio_to_oracle"] for row in found.summary("o")] == [None, None]
+
+
+def test_finished_cells_are_not_run_again(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    counted = {name: Counted(began, make) for name, make in POLICIES.items()}
+    first = study(counted, out=tmp_path / "out")
+    asked = len(began.read_text())
+    again = study(counted, out=tmp_path / "out")
+    probes = len(ENVIRONMENTS) * len(POLICIES)  # one of each is made to know it again
+    assert asked == probes + 12
+    assert len(began.read_text()) == asked + probes
+    assert again.runs.equals(first.runs)
+    study(counted, out=tmp_path / "out", seeds=4)
+    assert len(began.read_text()) == asked + 2 * probes + 4
+
+
+def test_a_failing_cell_keeps_the_others(tmp_path: Path) -> None:
+    def fails(env: Any) -> Any:
+        if env.seed_of_test == 2:
+            raise RuntimeError("no such luck")
+        return RandomPolicy(env.n_arms)
+
+    def world(seed: int) -> Any:
+        env: Any = ENVIRONMENTS["linear"](seed)
+        env.seed_of_test = seed
+        return env
+
+    settings: Any = {"horizon": 20, "engine": "local=1", "progress": False, "out": tmp_path}
+    with pytest.raises(RuntimeError, match="no such luck"):
+        run_study({"linear": world}, {"policy": fails}, seeds=3, **settings)
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
+
+
+def test_what_changed_under_its_name_is_run_again(tmp_path: Path) -> None:
+    def one(radius: float) -> dict[str, Any]:
+        return {"policy": lambda env: LinUCB(env.n_arms, env.dim_x, ridge=1.0, arm_radius=radius)}
+
+    first, second = (study(one(radius), out=tmp_path) for radius in (0.01, 50.0))
+    assert not first.runs.equals(second.runs)
+    assert second.runs.equals(study(one(50.0)).runs)
+
+
+def test_a_damaged_cell_is_run_again(tmp_path: Path) -> None:
+    first = study(out=tmp_path)
+    for path, content in zip(sorted(tmp_path.glob("*.parquet")), (b"", b"PAR1", b"junk" * 99), strict=False):
+        path.write_bytes(content)
+    assert study(out=tmp_path).runs.equals(first.runs)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    with kept_cells(tmp_path), pytest.raises(InvalidInput, match="in use by another run"):
+        study(out=tmp_path)
+    study(out=tmp_path)
+
+
+def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
+    leftover = tmp_path / ".abc.parquet.0123.part"
+    leftover.write_bytes(b"half")
+    study(out=tmp_path)
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 0}, "horizon is 0"),
+        ({"seeds": 1}, "seeds is 1, wanted at least 2"),
+        ({"seeds": [3, 3]}, "different"),
+        ({"seeds": [-1, 2]}, "seed is -1"),
+        ({"policies": {}}, "at least one environment and one policy"),
+        ({"engine": "spark"}, "engine is 'spark', wanted"),
+    ],
+)
+def test_refusals(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        study(**options)
+
+
+def test_a_study_says_what_it_does_not_have() -> None:
+    found = study()
+    with pytest.raises(InvalidInput, match="has no 'nobody' in 'linear'"):
+        found.curves("linear", "nobody")
+    with pytest.raises(InvalidInput, match="no round 17"):
+        found.final("linear", "LinUCB", 1700)
+
+
+@pytest.mark.parametrize("horizon", [1, 7, 999, 1000, 5000, 20_000])
+def test_recorded_rounds(horizon: int) -> None:
+    rounds = recorded_rounds(horizon)
+    assert rounds[0] == 1
+    assert rounds[-1] == horizon
+    assert (np.diff(rounds) > 0).all()
+    assert horizon < 1000 or 1000 in rounds
+
+
+def test_no_regret_has_no_growth() -> None:
+    assert growth(np.array([1, 10, 100]), np.zeros((3, 3)), start=1).value == 0.0
+
+
+def test_growth_finds_an_exponent_and_its_spread() -> None:
+    rounds = recorded_rounds(10_000)
+    rng = np.random.default_rng(0)
+    curves = rng.uniform(1.0, 3.0, size=(20, 1)) * rounds ** rng.normal(0.75, 0.02, size=(20, 1))
+    found = growth(rounds, curves, start=1000)
+    assert found.low < 0.75 < found.high
+    assert found.high - found.low < 0.1
