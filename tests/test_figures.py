@@ -141,6 +141,15 @@ def test_figure1_tells_of_the_readings(figure1: Study) -> None:
     assert any("LinUCB(phi_hat, after), evidence against poLinUCB, evidence" in text for text in told)
 
 
+def test_observation_1_holds(tmp_path: Path) -> None:
+    ((_, summary),) = reproduce(plan(["observation1"], horizon=1000, seeds=5), tmp_path)
+    section = json.loads((tmp_path / "observation1" / "section.json").read_text())
+    assert all(claim["held"] for claim in section["claims"]), section["claims"]
+    slopes = {row["policy"]: row["slope"] for row in summary}
+    assert abs(slopes[X_ONLY] - 1.0) < 0.05
+    assert slopes[POLINUCB] < 0.7
+
+
 # The sentences.
 
 

@@ -1,5 +1,6 @@
 """The command line: arguments only."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +91,7 @@ def tune(
 @contextmanager
 def told_errors() -> Iterator[None]:
     """Say in one line what a user can mend, and leave with status 2; 130 where it was interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it may go on later, too
     try:
         yield
     except (PostserveError, OSError) as error:

@@ -7,6 +7,17 @@ from postserve.experiments.figure import Claim
 from postserve.experiments.study import Study
 
 
+def unbeaten(study: Study, best: str, others: Sequence[str], horizon: int, places: Sequence[str]) -> Claim:
+    """That none of the others has less regret, by more than two standard errors."""
+    failures = []
+    for place in places:
+        for other in others:
+            mean, error = study.difference(place, other, best, horizon)
+            if mean < -2.0 * error:
+                failures.append(f"{place}: {other} has less ({_gap(mean, error)})")
+    return Claim(_told(f"T = {horizon:,}: {best} is not beaten", places, failures), not failures)
+
+
 def ordered(study: Study, policies: Sequence[str], horizon: int, environments: Sequence[str]) -> Claim:
     """That each has less regret than the next, the paired difference being beyond two standard errors."""
     failures = []

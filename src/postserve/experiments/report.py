@@ -21,18 +21,23 @@ img { max-width: 100%; } code { background: #f4f4f4; padding: 0.1em 0.3em; }
 table { border-collapse: collapse; margin: 1em 0; font-size: 13px; }
 caption { text-align: left; padding: 0.3em 0; }
 th, td { padding: 0.25em 0.7em; border-bottom: 1px solid #eee; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } .wide { overflow-x: auto; }
+th { white-space: normal; } th:first-child, td:first-child { text-align: left; } .wide { overflow-x: auto; }
 dl { display: grid; grid-template-columns: max-content auto; gap: 0.2em 1em; }
 dt { color: #666; } dd { margin: 0; }
-ul { padding-left: 0; list-style: none; } li { margin: 0.4em 0; }
-.held, .failed, .told { display: inline-block; min-width: 6.5em; font-size: 12px; font-weight: 600; }
+ul { padding-left: 0; list-style: none; } ul.claims li { display: flex; margin: 0.4em 0; }
+.held, .failed, .told { flex: 0 0 7em; line-height: 2; font-size: 12px; font-weight: 600; }
 .held { color: #00694d; } .failed { color: #b23c00; } .told { color: #666; }
 """
 
 
 def render(out: Path) -> str:
     """The page of all figures that lie in the folder, in the order of the list."""
-    sections = [_section(out / name) for name in FIGURES if (out / name / SECTION).exists()]
+    folders = [out / name for name in FIGURES if (out / name / SECTION).exists()]
+    told = {folder: json.loads((folder / SECTION).read_text()) for folder in folders}
+    index = (
+        f'<li><a href="#{folder.name}">{html.escape(said["title"])}</a>: {_verdict(said["claims"])}</li>'
+        for folder, said in told.items()
+    )
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>postserve: figures</title>',
@@ -41,24 +46,24 @@ def render(out: Path) -> str:
             "<p>Cumulative regret at phi(x) in worlds whose truth is known. All policies of one seed meet "
             "the same rounds, so differences are paired; bands are one standard error, intervals two. What "
             "did not hold is said as plainly as what did.</p>",
-            *sections,
+            f"<ul>{''.join(index)}</ul>",
+            *(_section(folder, section) for folder, section in told.items()),
             "</body></html>\n",
         ]
     )
 
 
-def _section(folder: Path) -> str:
-    section = json.loads((folder / SECTION).read_text())
+def _section(folder: Path, section: dict[str, Any]) -> str:
     summary = json.loads((folder / "summary.json").read_text())
     picture = base64.b64encode((folder / "figure.png").read_bytes()).decode()
-    said = html.escape
+    title = html.escape(section["title"])
     return "\n".join(
         [
-            f'<h2 id="{folder.name}">{said(section["title"])}</h2>',
-            f"<p>{said(section['about'])}</p>",
-            f"<p><b>{said(_verdict(section['claims']))}</b></p>",
-            f"<ul>{''.join(_claim(claim) for claim in section['claims'])}</ul>",
-            f'<img alt="{said(section["title"])}" src="data:image/png;base64,{picture}">',
+            f'<h2 id="{folder.name}">{title}</h2>',
+            f"<p>{html.escape(section['about'])}</p>",
+            f"<p><b>{_verdict(section['claims'])}</b></p>",
+            f'<ul class="claims">{"".join(_claim(claim) for claim in section["claims"])}</ul>',
+            f'<img alt="{title}" src="data:image/png;base64,{picture}">',
             *(_table(table) for table in tables(summary)),
             _definitions(
                 {**section["settings"], "command": section["command"], "versions": section["versions"]}

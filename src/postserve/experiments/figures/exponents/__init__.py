@@ -22,6 +22,8 @@ def claims(study: Study) -> list[Claim]:
         found = slope(study, environment, evidence(POLINUCB))
         text = f"{environment}: poLinUCB's regret grows with exponent {found}, the theorem allows {rate:g}."
         told.append(Claim(text, found.low <= rate))
+        late = growth(study.rounds, study.curves(environment, evidence(POLINUCB)), start=study.horizon // 2)
+        told.append(Claim(f"{environment}: over the last half alone it grows with exponent {late}.", None))
         for policy in (evidence(X_ONLY), RANDOM):
             linear = slope(study, environment, policy)
             told.append(
@@ -57,7 +59,7 @@ def draw(study: Study) -> Any:
                     late, line, color=style.REFERENCE, linestyle=dashes, linewidth=1, label=f"slope {power:g}"
                 )
             panel.set(xscale="log", yscale="log", xlabel="round", title=environment)
-            panel.legend(fontsize=6.8, loc="lower right")
+            panel.legend(fontsize=6.8, loc="upper left")
         axes[0, 0].set_ylabel("cumulative regret")
         return made
 
