@@ -5,6 +5,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,7 +62,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_writes_what_it_says(finished: Path) -> None:
     for name in ("figure1", "observation1"):
-        wanted = {"summary.json", "runs.parquet", "figure.png", "figure.pdf", "section.json", "cells"}
+        wanted = {
+            "summary.json",
+            "runs.parquet",
+            "figure.png",
+            "figure.pdf",
+            "section.json",
+            "cells",
+            ".lock",
+        }
         assert {path.name for path in (finished / name).iterdir()} == wanted
     rows = json.loads((finished / "figure1" / "summary.json").read_text())
     assert len(rows) == 3 * 16
@@ -105,7 +114,7 @@ def test_ctrl_c_says_so_and_the_same_command_goes_on(finished: Path, tmp_path: P
     os.killpg(run.pid, signal.SIGINT)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert "finished cells are kept" in errors
+    assert "the same command goes on from here" in errors
     assert "Traceback" not in errors
     assert ends(run.pid)
     run = start("reproduce", *SMALL, "--out", str(tmp_path))
@@ -126,7 +135,7 @@ def test_the_report_needs_no_network_and_says_what_held(finished: Path) -> None:
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
     assert "http" not in re.sub(r'base64,[^"]*', "", page)
     for word in (
-        "claims held",
+        "Not judged",
         "Python 3",
         "numpy",
         "postserve reproduce figure1 --horizon 60 --seeds 2 --quick",
@@ -143,6 +152,8 @@ def test_the_report_needs_no_network_and_says_what_held(finished: Path) -> None:
         (["reproduce", "figure1", "--horizon", "-5"], "horizon is -5"),
         (["reproduce", "figure1", "--horizon", "many"], "Invalid value for '--horizon'"),
         (["reproduce", "figure1", "--seeds", "1"], "seeds is 1, wanted a whole number of at least 2"),
+        (["reproduce", "figure1", "--horizon", "1000000000"], "wanted at most 10,000,000"),
+        (["reproduce", "figure1", "--seeds", "1000000"], "wanted at most 10,000"),
         (["reproduce", "figure1", "--engine", "spark"], "engine is 'spark', wanted"),
         (
             ["reproduce", "figure1", "--engine", "dask=tcp://127.0.0.1:1"],
@@ -218,6 +229,90 @@ def test_a_disk_that_fills_while_cells_are_kept(tmp_path: Path, monkeypatch: pyt
     assert "No space left on device" in result.output
     assert len(list(tmp_path.rglob("*.parquet"))) == 5
     assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", "{}", "", "\xff", None])
+@pytest.mark.parametrize("name", ["section.json", "summary.json", "figure.png"])
+def test_another_figure_that_is_damaged_is_told(
+    name: str, damage: str | None, finished: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    if damage is None:
+        (out / "figure1" / name).unlink()
+    else:
+        (out / "figure1" / name).write_text(damage, encoding="latin-1")
+    result = postserve("reproduce", "observation1", *SMALL[2:], "--engine", "local=1", "--out", str(out))
+    assert result.exit_code == 0
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert 'id="observation1"' in page
+    whole = name == "figure.png" and damage is not None  # any bytes may be a picture
+    gone = name == "section.json" and damage is None
+    assert ("run postserve reproduce figure1 again" in page) == (not whole and not gone)
+
+
+def test_two_figures_at_once_are_both_in_the_report(tmp_path: Path) -> None:
+    small = ("--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1", "--out", str(tmp_path))
+    runs = [start("reproduce", name, *small) for name in ("observation1", "figure3")]
+    for run in runs:
+        _, errors = run.communicate(timeout=300)
+        assert run.returncode == 0, errors
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="observation1"' in page
+    assert 'id="figure3"' in page
+
+
+@pytest.mark.parametrize("name", ["x[/nope]", "[red]x[/red]", "out[1]"])
+def test_a_folder_is_named_as_it_is(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("observation1", "--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1")
+    result = postserve("reproduce", *words, "--out", name)
+    assert result.exit_code == 0
+    assert f"report: {name}/report.html" in result.output
+
+
+def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
+    words = ("observation1", "--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    run = start("reproduce", *words, "--out", str(tmp_path), env=environment)
+    _, errors = run.communicate(timeout=120)
+    assert run.returncode == 0, errors
+
+
+def test_a_kill_between_two_names_harms_no_other_figure(tmp_path: Path) -> None:
+    """The process ends itself as soon as two files of the figure have their names."""
+    code = (
+        "import os, signal, sys\n"
+        "from postserve import files\n"
+        "replace, done = os.replace, []\n"
+        "def then_die(source, target):\n"
+        "    replace(source, target)\n"
+        "    done.append(target) if 'cells' not in str(target) else None\n"
+        "    len(done) == 2 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.os.replace = then_die\n"
+        "from postserve.cli import main; main()\n"
+    )
+    small = ["--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1", "--out", str(tmp_path)]
+    died = subprocess.run([sys.executable, "-c", code, "reproduce", "figure3", *small], capture_output=True)
+    assert died.returncode == -signal.SIGKILL
+    assert list((tmp_path / "figure3").glob(".*.part"))
+    assert postserve("reproduce", "observation1", *small).exit_code == 0
+    assert postserve("reproduce", "figure3", *small).exit_code == 0
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_quick_results_do_not_replace_full_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = ("--seeds", "2", "--horizon", "20", "--engine", "local=1")
+    assert postserve("reproduce", "observation1", *small).exit_code == 0
+    before = written(tmp_path)
+    assert postserve("reproduce", "observation1", "--quick", *small).exit_code == 0
+    assert {name: content for name, content in written(tmp_path).items() if name in before} == before
+    assert (tmp_path / "out" / "quick" / "report.html").exists()
+
+
+def test_version() -> None:
+    assert postserve("--version").output.startswith("postserve 0.")
 
 
 def test_list_names_every_figure() -> None:

@@ -18,6 +18,11 @@ def products(X: Any) -> Any:
     return X[:, :1] * X[:, 1:]
 
 
+def test_levels_beyond_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="levels is 1100, wanted at most 1000"):
+        HolderEnvironment(0.5, levels=1100)
+
+
 def test_a_phi_of_ones_own_is_taken_as_it_is() -> None:
     env = Synthetic(products, dim_x=3, dim_z=2, n_arms=2, z_noise=0.0, seed=1)
     assert np.array_equal(env.phi([2.0, 3.0, 4.0]), [6.0, 8.0])

@@ -1,16 +1,26 @@
 """A fingerprint is the same for what behaves alike, in every process, and changes with what it is made of."""
 
+import re
 import subprocess
 import sys
-from functools import partial
+import threading
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from postserve import PoLinUCB, RidgeMap, SklearnMap, SyntheticEnvironment
+from postserve import LinUCB, PoLinUCB, RidgeMap, SklearnMap, SyntheticEnvironment
 from postserve.experiments.fingerprint import fingerprint
+from postserve.experiments.reproduce import plan
 
 
 def polinucb(**options: Any) -> PoLinUCB:
@@ -33,6 +43,52 @@ def other_class() -> Any:
     return Own()
 
 
+class Bonus(LinUCB):
+    def __init__(self, bonus: float) -> None:
+        super().__init__(3, 4)
+        self._bonus = bonus
+
+
+def _with(values: list[int]) -> Any:
+    class WithValues:
+        held = values
+
+    return WithValues
+
+
+WithList, WithOtherList = _with([1, 2]), _with([1, 3])
+SCALE = 1.0
+
+
+def scaled(x: float) -> float:
+    return SCALE * x
+
+
+def through(x: float) -> float:
+    return scaled(x)
+
+
+@lru_cache
+def remembered(x: float) -> float:
+    return scaled(x)
+
+
+@dataclass(slots=True)
+class Slotted:
+    size: int
+
+
+class Base:
+    factor = 1
+
+    def select(self) -> float:
+        return self.factor * through(1.0)
+
+
+class Derived(Base):
+    pass
+
+
 PAIRS = {
     "option": (polinucb(), polinucb(exploration=2.0)),
     "nested option": (PoLinUCB(3, RidgeMap(4, 2)), PoLinUCB(3, RidgeMap(4, 2, intercept=True))),
@@ -49,8 +105,23 @@ PAIRS = {
         SklearnMap(2, 1, DecisionTreeRegressor(max_depth=2)),
         SklearnMap(2, 1, DecisionTreeRegressor(max_depth=3)),
     ),
+    "slots": (Slotted(1), Slotted(2)),
+    "pipeline": (make_pipeline(StandardScaler(), Ridge(1.0)), make_pipeline(StandardScaler(), Ridge(2.0))),
+    "ufunc": (np.sin, np.cos),
     "array": (np.arange(3.0), np.arange(3)),
     "type": (1, 1.0),
+    "generator": (np.random.default_rng(1), np.random.default_rng(2)),
+    "deque": (deque([1]), deque([2])),
+    "range": (range(3), range(4)),
+    "decimal": (Decimal("1.5"), Decimal("2.5")),
+    "pattern": (re.compile("a"), re.compile("b")),
+    "default factory": (defaultdict(int), defaultdict(list)),
+    "item getter": (itemgetter(1), itemgetter(2)),
+    "bound builtin": ({1: 2}.get, {1: 3}.get),
+    "order of arguments": (lambda a, b: a, lambda b, a: a),
+    "star": (lambda *a: a, lambda a: a),
+    "own attribute of a subclass": (Bonus(1.0), Bonus(2.0)),
+    "class attribute": (WithList(), WithOtherList()),
     "set": ({1, 2}, {1, 3}),
 }
 
@@ -73,6 +144,51 @@ def test_it_tells_apart(name: str) -> None:
 )
 def test_it_is_the_same_for_what_is_made_alike(make: Any) -> None:
     assert fingerprint(make()) == fingerprint(make())
+
+
+@pytest.mark.parametrize("held", [scaled, through, remembered, lambda: through(1.0), Base(), Derived()])
+def test_it_sees_what_functions_and_methods_refer_to(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(held)
+    with monkeypatch.context() as patch:
+        patch.setitem(scaled.__globals__, "SCALE", 2.0)
+        assert fingerprint(held) != before
+    assert fingerprint(held) == before
+
+
+def test_it_sees_a_class_attribute_of_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(Derived())
+    monkeypatch.setattr(Base, "factor", 2)
+    assert fingerprint(Derived()) != before
+
+
+def endless() -> Any:
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    return nested
+
+
+@pytest.mark.parametrize("make", [threading.Lock, endless, lambda: (x for x in ())])
+def test_what_cannot_be_looked_into_is_never_known_again(make: Any) -> None:
+    value = make()
+    assert fingerprint(value) != fingerprint(value)
+
+
+def test_it_bears_what_is_not_bound_yet_and_what_answers_oddly() -> None:
+    def outer() -> Any:
+        def inner() -> Any:
+            return later
+
+        held = fingerprint(inner)
+        later = 1
+        return held, later
+
+    class Odd:
+        def __getattr__(self, name: str) -> Any:
+            raise KeyError(name)
+
+    assert outer()
+    assert fingerprint(Odd(), np)
 
 
 def test_cycles_end() -> None:
@@ -100,3 +216,14 @@ def test_it_is_the_same_in_another_process() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_every_figures_cells_are_known_again_in_any_order() -> None:
+    plans = plan(["all"], quick=True, seeds=2)
+
+    def keys() -> list[list[str]]:
+        return [[cell.key for cell in planned.figure.cells(planned.size)] for planned in plans]
+
+    first = keys()
+    assert keys() == first
+    assert len({key for figure in first for key in figure}) == sum(map(len, first))

@@ -1,5 +1,6 @@
 """One run: what is random comes from the seed, and a short run begins a long one."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,31 @@ def test_an_oracle_is_shown_the_z_that_follows() -> None:
 
     simulate(Watched(3, 4, 2), env, 20, seed=0)
     assert len(shown) == 20
+
+
+@pytest.mark.parametrize("arm", [-1, 3, 1.0, None, "0"])
+def test_a_choice_that_is_no_arm(arm: Any) -> None:
+    class Wrong:
+        def select(self, x: Any, rng: Any) -> Any:
+            return SimpleNamespace(arm=arm)
+
+        def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+            raise AssertionError
+
+    with pytest.raises(InvalidInput, match=r"the policy chose arm .*, wanted one of 0 to 2"):
+        simulate(Wrong(), environment(), 5, seed=0)
+
+
+@pytest.mark.parametrize("spoil", ["x", "z", "rewards", "means"])
+def test_rounds_that_are_none(spoil: str) -> None:
+    env = environment()
+    right = env.rounds
+    for wrong in (lambda array: array[:-1], lambda array: array * np.nan, lambda array: array[:, :1]):
+        env.rounds = lambda n, rng, wrong=wrong: right(n, rng)._replace(  # type: ignore[method-assign]
+            **{spoil: wrong(getattr(right(n, rng), spoil))}
+        )
+        with pytest.raises(InvalidInput, match=rf"environment.rounds\(n\).{spoil}"):
+            simulate(RandomPolicy(3), env, 5, seed=0)
 
 
 @pytest.mark.parametrize(("horizon", "seed"), [(0, 0), (10, -1), (2.5, 0), (True, 0)])

@@ -1,5 +1,6 @@
 """Studies: paired, kept as they go, resumed where they stopped, and never shown a stale result."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ ENVIRONMENTS: dict[str, Any] = {
     kind: lambda seed, kind=kind: SyntheticEnvironment(kind, dim_x=4, dim_z=2, n_arms=3, seed=seed)
     for kind in ("linear", "periodic")
 }
+SAME = RandomPolicy(3)
 POLICIES: dict[str, Any] = {
     "LinUCB": lambda env: LinUCB(env.n_arms, env.dim_x),
     "poLinUCB": lambda env: PoLinUCB(env.n_arms, RidgeMap(env.dim_x, env.dim_z, features=env.features)),
@@ -87,7 +89,7 @@ def test_finished_cells_are_not_run_again(tmp_path: Path) -> None:
     first = study(counted, out=tmp_path / "out")
     asked = len(began.read_text())
     again = study(counted, out=tmp_path / "out")
-    probes = len(ENVIRONMENTS) * len(POLICIES)  # one of each is made to know it again
+    probes = 2 * len(ENVIRONMENTS) * len(POLICIES)  # two of each are made, to know it again
     assert asked == probes + 12
     assert len(began.read_text()) == asked + probes
     assert again.runs.equals(first.runs)
@@ -128,6 +130,15 @@ def test_a_damaged_cell_is_run_again(tmp_path: Path) -> None:
     assert study(out=tmp_path).runs.equals(first.runs)
 
 
+def test_a_cell_that_is_anothers_is_run_again(tmp_path: Path) -> None:
+    first = study(out=tmp_path)
+    one, two, three, four, *_ = sorted(tmp_path.glob("*.parquet"))
+    one.write_bytes(two.read_bytes())
+    pl.read_parquet(three).rename({"regret": "other"}).write_parquet(three)
+    pl.read_parquet(four).with_columns(pl.lit(float("nan")).alias("regret")).write_parquet(four)
+    assert study(out=tmp_path).runs.equals(first.runs)
+
+
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     with kept_cells(tmp_path), pytest.raises(InvalidInput, match="in use by another run"):
         study(out=tmp_path)
@@ -145,10 +156,14 @@ def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"horizon": 0}, "horizon is 0"),
-        ({"seeds": 1}, "seeds is 1, wanted at least 2"),
+        ({"seeds": 1}, "seeds is 1, wanted a whole number of at least 2"),
         ({"seeds": [3, 3]}, "different"),
         ({"seeds": [-1, 2]}, "seed is -1"),
-        ({"policies": {}}, "at least one environment and one policy"),
+        ({"policies": {}}, "policies is {}, wanted at least one, by name"),
+        ({"policies": [LinUCB]}, "wanted at least one, by name"),
+        ({"policies": {"p": lambda env: SAME}}, "the same object each time"),
+        ({"seeds": 2.5}, "seeds is 2.5"),
+        ({"policies": {"p": RandomPolicy(3)}}, "wanted a function that makes a fresh one"),
         ({"engine": "spark"}, "engine is 'spark', wanted"),
     ],
 )
@@ -161,6 +176,8 @@ def test_a_study_says_what_it_does_not_have() -> None:
     found = study()
     with pytest.raises(InvalidInput, match="has no 'nobody' in 'linear'"):
         found.curves("linear", "nobody")
+    with pytest.raises(InvalidInput, match="no policy 'nobody', wanted one of LinUCB, poLinUCB"):
+        found.summary("nobody")
     with pytest.raises(InvalidInput, match="no round 17"):
         found.final("linear", "LinUCB", 1700)
 
@@ -176,6 +193,43 @@ def test_recorded_rounds(horizon: int) -> None:
 
 def test_no_regret_has_no_growth() -> None:
     assert growth(np.array([1, 10, 100]), np.zeros((3, 3)), start=1).value == 0.0
+
+
+@pytest.mark.parametrize(("start", "value"), [(1000, 1.0), (100, 1.0), (1, np.nan)])
+def test_growth_that_cannot_be_told(start: int, value: float) -> None:
+    with pytest.raises(InvalidInput, match="no slope from round"):
+        growth(np.array([1, 10, 100]), np.full((3, 3), value), start)
+
+
+def test_a_cell_that_fails_says_which() -> None:
+    class Fails(RandomPolicy):
+        def update(self, *args: Any) -> None:
+            raise ZeroDivisionError("by my own hand")
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        study({"mine": lambda env: Fails(env.n_arms)})
+    assert "in the cell of 'mine' in 'linear', seed 0" in caught.value.__notes__
+
+
+def test_threads_may_run_studies_side_by_side() -> None:
+    found: list[Study] = []
+    threads = [threading.Thread(target=lambda: found.append(study(engine="local=2"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert all(one.runs.equals(found[0].runs) for one in found)
+
+
+@pytest.mark.parametrize("name", ["out[1]", "~", "out*", "file:x", "a b", "ü"])
+def test_folders_of_any_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    began = tmp_path / "began"
+    counted = {"poLinUCB": Counted(began, POLICIES["poLinUCB"])}
+    for _ in range(2):
+        study(counted, out=name)
+    assert len(began.read_text()) == 2 * 2 * 2 + 6  # twice the examples, once the cells
 
 
 def test_growth_finds_an_exponent_and_its_spread() -> None:

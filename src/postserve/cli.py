@@ -1,8 +1,10 @@
 """The command line: arguments only."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ except ModuleNotFoundError as missing:
         f"{missing.name} is not installed, wanted: pip install 'postserve[experiments]'"
     ) from missing
 
+from postserve import __version__
 from postserve.errors import PostserveError
 
 INTERRUPTED, REFUSED = 130, 2
@@ -30,7 +33,7 @@ Seeds = Annotated[int | None, typer.Option(help="How many seeds; at least 2.")]
 Engine = Annotated[
     str, typer.Option(help="Where cells run: local, local=N, dask, dask=HOST:PORT, ray or ray=HOST:PORT.")
 ]
-Out = Annotated[Path, typer.Option(help="The folder for results; finished cells there are not run again.")]
+OUT = "The folder for results; finished cells there are not run again."
 
 
 @app.command()
@@ -41,7 +44,7 @@ def reproduce(
     seeds: Seeds = None,
     horizon: Annotated[int | None, typer.Option(help="How many rounds; at least 20.")] = None,
     engine: Engine = "local",
-    out: Out = Path("out"),
+    out: Annotated[Path | None, typer.Option(help=f"{OUT} [default: out, or out/quick]")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small world, few rounds and seeds.")] = False,
 ) -> None:
     """Run figures of the paper and write their pictures, tables and one report."""
@@ -51,14 +54,17 @@ def reproduce(
         from postserve.experiments.tables import tables
 
         plans = plan(names, seeds=seeds, horizon=horizon, quick=quick)
+        out = out or Path("out/quick" if quick else "out")
         for planned, summary in reproduce(plans, out, engine=engine, console=console):
             console.print(f"[bold]{planned.figure.title}[/bold]")
             for texts in tables(summary):
-                shown = Table(*texts.header, title=texts.title, title_justify="left")
+                shown = Table(title=texts.title, title_justify="left")
+                for name in texts.header:
+                    shown.add_column(name, overflow="fold")
                 for row in texts.rows:
                     shown.add_row(*row)
                 console.print(shown)
-        console.print(f"report: {out / 'report.html'}", soft_wrap=True)
+        console.print(f"report: {out / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
 
 
 @app.command("list")
@@ -77,7 +83,9 @@ def list_figures() -> None:
 
 @app.command()
 def tune(
-    seeds: Annotated[int, typer.Option()] = 12, engine: Engine = "local", out: Out = Path("out")
+    seeds: Annotated[int, typer.Option(help="How many seeds; at least 2.")] = 12,
+    engine: Engine = "local",
+    out: Annotated[Path, typer.Option(help=OUT)] = Path("out"),
 ) -> None:
     """Run the study that the defaults come from, in worlds that no figure is judged on."""
     console = Console()
@@ -85,7 +93,17 @@ def tune(
         from postserve.experiments.tuning import tune
 
         console.print(tune(out, seeds=seeds, engine=engine, console=console), markup=False, soft_wrap=True)
-        console.print(f"tables: {out / 'tuning' / 'tuning.md'}", soft_wrap=True)
+        console.print(f"tables: {out / 'tuning' / 'tuning.md'}", soft_wrap=True, markup=False)
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+) -> None:
+    """Contextual bandits with post-serving contexts."""
+    if version:
+        print(f"postserve {__version__}")
+        raise typer.Exit()
 
 
 @contextmanager
@@ -95,11 +113,13 @@ def told_errors() -> Iterator[None]:
     try:
         yield
     except (PostserveError, OSError) as error:
-        told = error if isinstance(error, PostserveError) else f"{error.strerror or error}: {error.filename}"
+        told = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            told = f"{error.strerror}: {error.filename}"
         _tell(f"postserve: {told}")
         raise typer.Exit(REFUSED) from error
     except KeyboardInterrupt as interrupt:
-        _tell("postserve: interrupted; finished cells are kept, the same command goes on from there")
+        _tell("postserve: interrupted; the same command goes on from here")
         raise typer.Exit(INTERRUPTED) from interrupt
 
 
@@ -108,5 +128,8 @@ def _tell(text: str) -> None:
 
 
 def main() -> None:
-    """The command `postserve`."""
+    """The command `postserve`; a terminal that cannot show a sign gets another in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

@@ -4,12 +4,15 @@ import numpy as np
 
 from postserve.environments.linear_rewards import LinearRewards, RewardFrom, on_sphere
 from postserve.environments.noise import Noise
+from postserve.errors import InvalidInput
 from postserve.types import FloatArray
 from postserve.validation import integer, number
 
 MANTISSA = 52
 """Digits of a double: finer waves than 2^52 change between neighbouring doubles, and amplitudes
 below 2^-52 of the first change nothing."""
+
+MOST_LEVELS = 1000
 
 
 class HolderEnvironment(LinearRewards):
@@ -59,6 +62,8 @@ class HolderEnvironment(LinearRewards):
         self.scale = number("scale", scale, least=0.0)
         visible = 1 + min(MANTISSA, int(MANTISSA / self.smoothness))
         self.levels = visible if levels is None else integer("levels", levels, least=1)
+        if self.levels > MOST_LEVELS:
+            raise InvalidInput(f"levels is {levels}, wanted at most {MOST_LEVELS}: 2^levels is a number")
         self._frequency = 2.0 ** np.arange(self.levels)
         height = self._frequency**-self.smoothness
         self._height = self.scale * height / np.sqrt(0.5 * (height**2).sum())

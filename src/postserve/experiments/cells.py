@@ -1,6 +1,6 @@
 """Finished cells, one Parquet file each: what an interrupted study does not run again."""
 
-import sys
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,10 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from postserve.errors import InvalidInput
-from postserve.files import whole_file
-
-if sys.platform != "win32":
-    import fcntl
+from postserve.files import locked, write_together
 
 
 class KeptCells:
@@ -22,30 +19,28 @@ class KeptCells:
 
     def find(self, key: str) -> pl.DataFrame | None:
         """The cell's frame, if it is kept; a file that cannot be read counts as none, and is replaced."""
-        path = self._folder / f"{key}.parquet"
         try:
-            return pl.read_parquet(path) if path.exists() else None
+            return pl.read_parquet(io.BytesIO((self._folder / f"{key}.parquet").read_bytes()))
         except (pl.exceptions.PolarsError, OSError):
             return None
 
     def keep(self, key: str, frame: pl.DataFrame) -> None:
         """Write a finished cell, whole or not at all."""
-        with whole_file(self._folder / f"{key}.parquet") as file:
-            frame.write_parquet(file)
+        write_together(self._folder, {f"{key}.parquet": parquet(frame)})
 
 
 @contextmanager
 def kept_cells(folder: Path) -> Iterator[KeptCells]:
-    """The folder's cells; no second run may write there, and what a killed one left half-done goes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("wb") as lock:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InvalidInput(
-                    f"{folder} is in use by another run, wanted a folder of its own"
-                ) from error
-        for leftover in folder.glob(".*.part"):
-            leftover.unlink()
-        yield KeptCells(folder)
+    """The folder's cells; no second run may write there."""
+    try:
+        with locked(folder, wait=False):
+            yield KeptCells(folder)
+    except BlockingIOError as error:
+        raise InvalidInput(f"{folder} is in use by another run, wanted a folder of its own") from error
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A table as the bytes of a Parquet file."""
+    stream = io.BytesIO()
+    frame.write_parquet(stream)
+    return stream.getvalue()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from postserve.experiments.figure import Claim
+from postserve.experiments.statistics import mean_and_error
 from postserve.experiments.study import Study
 
 
@@ -15,7 +16,10 @@ def unbeaten(study: Study, best: str, others: Sequence[str], horizon: int, place
             mean, error = study.difference(place, other, best, horizon)
             if mean < -2.0 * error:
                 failures.append(f"{place}: {other} has less ({_gap(mean, error)})")
-    return Claim(_told(f"T = {horizon:,}: {best} is not beaten", places, failures), not failures)
+    return Claim(
+        _told(f"T = {horizon:,}: none has less regret than {best} by two standard errors", places, failures),
+        not failures,
+    )
 
 
 def ordered(study: Study, policies: Sequence[str], horizon: int, environments: Sequence[str]) -> Claim:
@@ -25,23 +29,20 @@ def ordered(study: Study, policies: Sequence[str], horizon: int, environments: S
         for one, other in pairwise(policies):
             mean, error = study.difference(environment, other, one, horizon)
             if not mean > 2.0 * error:
-                failures.append(
-                    f"{environment}: {one} is behind or level with {other} ({_gap(-mean, error)})"
-                )
+                failures.append(f"{environment}: {one} minus {other} is {_gap(-mean, error)}")
     text = f"T = {horizon:,}: {' < '.join(policies)}, each paired difference beyond two standard errors"
     return Claim(_told(text, environments, failures), not failures)
 
 
 def within(study: Study, one: str, other: str, limit: float, horizon: int, places: Sequence[str]) -> Claim:
-    """That the mean of one's regret is at most `limit` times the other's."""
+    """That one's regret, as a ratio to the other's, seed by seed, is at most `limit` on average."""
     ratios = {
-        place: study.final(place, one, horizon).mean() / study.final(place, other, horizon).mean()
+        place: mean_and_error(study.final(place, one, horizon) / study.final(place, other, horizon))
         for place in places
     }
-    failures = [f"{place} ({ratio:.2f})" for place, ratio in ratios.items() if not ratio <= limit]
-    seen = ", ".join(f"{ratio:.2f} on {place}" for place, ratio in ratios.items())
-    text = f"T = {horizon:,}: {one} has at most {limit:.2f} of the regret of {other}; it has {seen}"
-    return Claim(_told(text, places, failures), not failures)
+    seen = ", ".join(f"{ratio:.2f} ± {error:.2f} on {place}" for place, (ratio, error) in ratios.items())
+    text = f"T = {horizon:,}: {one} has at most {limit:.2f} of the regret of {other}; it has {seen}."
+    return Claim(text, all(ratio <= limit for ratio, _ in ratios.values()))
 
 
 def compared(study: Study, one: str, other: str, horizon: int, places: Sequence[str]) -> Claim:
@@ -61,6 +62,4 @@ def _gap(mean: float, error: float) -> str:
 
 
 def _told(text: str, places: Sequence[str], failures: Sequence[str]) -> str:
-    if not failures:
-        return f"{text}. Held on {', '.join(places)}."
-    return f"{text}. Did NOT hold: {'; '.join(failures)}."
+    return f"{text}; on {', '.join(places)}." + (f" Not so: {'; '.join(failures)}." if failures else "")

@@ -1,11 +1,13 @@
 """Dask and Ray as joblib sees them, for `engines`."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +16,7 @@ import cloudpickle
 from joblib import cpu_count
 from joblib.parallel import ParallelBackendBase
 
-from postserve.errors import InvalidInput
+from postserve.errors import InvalidInput, PostserveError
 
 TIMEOUT = 30
 """Seconds that a cluster has to answer and to show a worker; on a busy machine Ray's client takes ten."""
@@ -53,7 +55,10 @@ class Cluster(ParallelBackendBase):
     def retrieve_result_callback(self, out: Any) -> Any:
         """A future's result, or the function's own error."""
         self._cancels.pop(out, None)
-        result, error = out.result()
+        try:
+            result, error = out.result()
+        except Exception as lost:  # the function's own errors are results
+            raise PostserveError(f"the cluster lost a call: {lost}") from lost
         if error is not None:
             raise error
         return result
@@ -72,14 +77,15 @@ def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
         _rehearse(spec, address, "from distributed import Client; Client({!r}).wait_for_workers(1)")
         client = stack.enter_context(Client(address, timeout=TIMEOUT, set_as_default=False))
     else:
-        cluster = LocalCluster(
-            n_workers=cpu_count(),
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # None would take port 8787, and warn where it is taken
-            scheduler_kwargs={"dashboard": False},
-            silence_logs="CRITICAL",  # what goes wrong is raised here
-        )
+        with _deaf_to_interrupts():
+            cluster = LocalCluster(
+                n_workers=cpu_count(),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # None would take port 8787, and warn where it is taken
+                scheduler_kwargs={"dashboard": False},
+                silence_logs="CRITICAL",  # what goes wrong is raised here
+            )
         client = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
     load_and_call = _load_and_call()
 
@@ -88,6 +94,19 @@ def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
         return future, future.cancel
 
     return start
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that start in here ignore interrupts from the keyboard: those are ours to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say so
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def on_ray(spec: str, address: str, stack: ExitStack) -> Start:

@@ -22,6 +22,7 @@ BEFORE = "LinUCB(phi_hat, before)"
 AFTER = "LinUCB(phi_hat, after)"
 POLINUCB = "poLinUCB"
 MISSPECIFIED = "poLinUCB, map linear in x"
+JOINT = "poLinUCB, joint"
 ROBUST = "RobustPoLinUCB"
 ORACLE = "LinUCB(x, z), oracle"
 
@@ -54,6 +55,7 @@ def paper_policies() -> dict[str, MakePolicy]:
     """The paper's five, LinUCB(phi_hat) in both readings, the fair baseline and a map that cannot fit.
 
     Ridge 1 and one constant radius throughout; the map is given h, the features in which phi is linear.
+    Optimism is over the weights alone (plugin), but for JOINT: over phi too, the literal line 3.
     """
     options: dict[str, Any] = {"ridge": 1.0, "arm_radius": PAPER_RADIUS}
     return {
@@ -64,16 +66,16 @@ def paper_policies() -> dict[str, MakePolicy]:
         BEFORE: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env, 1.0), **options),
         AFTER: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env, 1.0), prediction="after", **options),
         POLINUCB: lambda env: PoLinUCB(env.n_arms, _on_h(env, 1.0), **options),
+        JOINT: lambda env: PoLinUCB(env.n_arms, _on_h(env, 1.0), optimism="joint", **options),
         ORACLE: lambda env: LinUCBOracle(env.n_arms, env.dim_x, env.dim_z, **options),
     }
 
 
 def evidence_policies() -> dict[str, MakePolicy]:
-    """The same with our defaults: prior and noise learnt from the rounds, nothing tuned."""
+    """The same with our defaults: prior and noise learnt from the rounds, no constant chosen for a world."""
     made: dict[str, MakePolicy] = {
         X_ONLY: lambda env: LinUCB(env.n_arms, env.dim_x),
         X_AND_FEATURES: _on_features,
-        MISSPECIFIED: lambda env: PoLinUCB(env.n_arms, RidgeMap(env.dim_x, env.dim_z)),
         BEFORE: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env)),
         AFTER: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env), prediction="after"),
         POLINUCB: lambda env: PoLinUCB(env.n_arms, _on_h(env)),

@@ -9,21 +9,22 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from itertools import takewhile
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from postserve.errors import InvalidInput
+from postserve.errors import InvalidInput, PostserveError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _ADDRESS = r"([\w.-]+|\[[\da-fA-F:.]+\]):[1-9]\d{0,4}"
-_VALUES = {"local": r"[1-9]\d{0,3}", "dask": rf"((tcp|tls)://)?{_ADDRESS}", "ray": rf"(ray://)?{_ADDRESS}"}
+_VALUES = {"local": r"[1-9]\d{0,2}", "dask": rf"((tcp|tls)://)?{_ADDRESS}", "ray": rf"(ray://)?{_ADDRESS}"}
 _PACKAGES = {"local": "joblib", "dask": "distributed", "ray": "ray"}
 
 
@@ -39,7 +40,7 @@ def check_engine(spec: str) -> tuple[str, str]:
     >>> check_engine("local=4"), check_engine("local")
     (('local', '4'), ('local', ''))
     """
-    name, equals, value = spec.partition("=")
+    name, equals, value = spec.partition("=") if isinstance(spec, str) else ("", "", "")
     if name not in _VALUES or (equals and not re.fullmatch(_VALUES[name], value, re.ASCII)):
         raise InvalidInput(f"engine is {spec!r}, wanted local, local=N, or dask or ray, alone or =HOST:PORT")
     if not find_spec(_PACKAGES[name]):
@@ -69,8 +70,7 @@ def open_engine(spec: str) -> Iterator[RunAll]:
             backend, n_jobs, ahead = "loky", int(value or cpu_count()), "2*n_jobs"
             # An interrupt from the keyboard is ours to handle.
             more["initializer"] = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-            # joblib would keep the processes for its next call, for minutes.
-            stack.callback(lambda: get_reusable_executor(reuse=True).shutdown(kill_workers=True))
+            stack.enter_context(_local_processes())
         else:
             from postserve.experiments import clusters
 
@@ -80,8 +80,9 @@ def open_engine(spec: str) -> Iterator[RunAll]:
         runs: WeakSet[Generator[Any, None, None]] = WeakSet()
 
         def run_all(function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
+            items = list(items)
             parallel = Parallel(
-                n_jobs,
+                min(n_jobs, max(1, len(items))),
                 backend=backend,
                 return_as="generator_unordered",
                 pre_dispatch=ahead,
@@ -100,12 +101,34 @@ def open_engine(spec: str) -> Iterator[RunAll]:
         yield run_all
 
 
+_processes, _open = RLock(), 0
+
+
+@contextmanager
+def _local_processes() -> Iterator[None]:
+    """One thread's at a time, since joblib's are shared and cannot bear two; the last engine ends them.
+
+    joblib would keep them for its next call, for minutes.
+    """
+    global _open
+    with _processes:
+        _open += 1
+        try:
+            yield
+        finally:
+            _open -= 1
+            if not _open:
+                get_reusable_executor(reuse=True).shutdown(kill_workers=True)
+
+
 def _results(parallel: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
     left = False
     results = parallel(takewhile(lambda _: not left, calls))
     try:
         for result in results:  # noqa: UP028 (`yield from` would close them first)
             yield result
+    except TerminatedWorkerError as error:
+        raise PostserveError("a process ended before its work, by a signal or for want of memory") from error
     except GeneratorExit:
         left = True
         time.sleep(0.05)  # for loky's thread to queue what it was sent last, see above
@@ -124,8 +147,8 @@ def _alone(function: Callable[[Item], Result], item: Item) -> Result:
     global _running
     with _lock:
         # BLAS has one limit a process, where a Dask worker may run several calls: the last one out lifts it.
-        if not _running:
-            _limit.enter_context(threadpool_limits(1, user_api="blas"))
+        # Each call sets it anew, since what was imported since may have brought another BLAS.
+        _limit.enter_context(threadpool_limits(1, user_api="blas"))
         _running += 1
     try:
         # OpenMP's limit is the thread's. Nested joblib would go back to the cluster, and past these limits.

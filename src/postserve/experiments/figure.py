@@ -1,7 +1,7 @@
 """What every figure has: its cells, its drawing, its numbers, and whether the paper's claims held."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from postserve.experiments.study import Cell, Study
@@ -27,7 +27,12 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure, as its folder defines it."""
+    """A figure, as its folder defines it.
+
+    `name` is what one types, `title` and `about` open its section of the report, and `settings` are
+    its lines there. `size` and `quick` are its full and its small form; `cells` are run, and of their
+    `Study` come the rows of summary.json, the `claims` and the picture. `measure` is what curves hold.
+    """
 
     name: str
     title: str
@@ -39,4 +44,4 @@ class Figure:
     summary: Callable[[Study], list[dict[str, Any]]]
     claims: Callable[[Study], list[Claim]]
     draw: Callable[[Study], "Picture"]
-    measure: str = field(default="regret")
+    measure: str = "regret"

@@ -2,14 +2,19 @@
 
 Names are not enough: someone who changes a policy and keeps its name must not be shown the old
 one's regret. So the fingerprint is taken of the objects themselves: their classes' code, their
-settings and arrays, the functions they hold, and this library's sources.
+settings and arrays, the functions they hold and what those refer to, this library's sources, and
+the versions of the libraries it computes with.
 """
 
 import hashlib
-from collections.abc import Mapping
-from functools import cache, partial
+import secrets
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from inspect import getattr_static
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,8 +22,18 @@ import numpy as np
 from postserve.state import Persistent
 
 LIBRARY = Path(__file__).resolve().parents[1]
-SHOWN_ONLY = ("cli.py", "claims.py", "drawing.py", "expected.py", "report.py", "style.py", "tables.py")
-"""Files that tell of results and cannot change them."""
+STUDIES = "experiments"
+"""The room whose functions are hashed one by one, where a cell refers to them, as a user's are: whoever
+adds a figure or mends a drawing need not run the other figures again."""
+
+NO_BEHAVIOUR = {
+    *("__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"),
+    *("__annotations__", "__slotnames__", "_abc_impl", "__parameters__", "__orig_bases__"),
+}
+"""Members of a class that say nothing of what it does."""
+MADE_BY_PYTHON = 1 << 9
+"""The flag of classes that are not C's own."""
+COMPUTES_WITH = ("numpy", "scipy", "numba", "scikit-learn")
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
@@ -26,13 +41,18 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 def fingerprint(*values: Any) -> str:
     """Equal for values that are made and behave alike, in this and in any later process.
 
+    What cannot be looked into (a lock, an open file, an endless nesting) is never equal to anything.
+
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
     True
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 2)
     False
     """
     digest = hashlib.sha256(_library().encode())
-    _feed(digest, values, {})
+    try:
+        _feed(digest, values, {})
+    except RecursionError:
+        digest.update(secrets.token_bytes())
     return digest.hexdigest()[:32]
 
 
@@ -40,14 +60,15 @@ def fingerprint(*values: Any) -> str:
 def _library() -> str:
     digest = hashlib.sha256()
     for path in sorted(LIBRARY.rglob("*.py")):
-        if path.name not in SHOWN_ONLY:
+        if path.relative_to(LIBRARY).parts[0] not in (STUDIES, "conformance", "cli.py"):
             digest.update(path.relative_to(LIBRARY).as_posix().encode() + path.read_bytes())
+    digest.update(" ".join(version(name) for name in COMPUTES_WITH).encode())
     return digest.hexdigest()
 
 
 def _feed(digest: Any, value: Any, met: dict[int, tuple[int, Any]]) -> None:
     """Hash a value by what it is made of; `met` keeps what was met: for cycles, and so ids stay taken."""
-    if isinstance(value, _PLAIN):
+    if type(value) in _PLAIN:
         digest.update(f"{type(value).__name__} {value!r};".encode())
         return
     if id(value) in met:
@@ -55,7 +76,7 @@ def _feed(digest: Any, value: Any, met: dict[int, tuple[int, Any]]) -> None:
         return
     met[id(value)] = (len(met), value)
     digest.update(f"{type(value).__name__}(".encode())
-    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+    if type(value) is np.ndarray and value.dtype != object:
         digest.update(f"{value.dtype} {value.shape}".encode() + value.tobytes())
     else:
         for part in _parts(value):
@@ -64,40 +85,116 @@ def _feed(digest: Any, value: Any, met: dict[int, tuple[int, Any]]) -> None:
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, Mapping):
-        return tuple(part for item in value.items() for part in item)
-    if isinstance(value, set | frozenset):
-        return tuple(sorted(value, key=repr))
-    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+    if type(value) in (list, tuple):
         return tuple(value)
+    if type(value) is dict or isinstance(value, MappingProxyType):
+        return tuple(part for item in value.items() for part in item)
+    if type(value) in (set, frozenset):
+        return tuple(sorted(value, key=repr))
     if isinstance(value, FunctionType):
-        closure = tuple(cell.cell_contents for cell in value.__closure__ or ())
-        return value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, closure
+        return _parts_of_function(value)
     if isinstance(value, CodeType):
-        return value.co_code, value.co_consts, value.co_names
+        counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags
+        return counts, value.co_varnames, value.co_code, value.co_consts, value.co_names
     if isinstance(value, MethodType):
         return value.__func__, value.__self__
-    if isinstance(value, partial):
-        return value.func, value.args, value.keywords
+    if isinstance(value, ModuleType):
+        return (value.__name__,)
     if isinstance(value, property):
         return value.fget, value.fset
     if isinstance(value, staticmethod | classmethod):
         return (value.__func__,)
     if isinstance(value, type):
         return _parts_of_class(value)
-    if hasattr(value, "py_func"):  # compiled by Numba
-        return (value.py_func,)
-    if isinstance(value, Persistent):  # its other attributes are caches, some of them still empty
-        return type(value), value._settings, value._arrays()
-    state = value.__getstate__() if hasattr(value, "__getstate__") else None
-    return type(value), getattr(value, "__qualname__", None), state
+    if isinstance(value, np.random.Generator):
+        return type(value), value.bit_generator.state
+    for inside in ("py_func", "__wrapped__"):  # compiled by Numba, or decorated
+        if getattr_static(value, inside, None) is not None:
+            return (getattr(value, inside),)
+    if isinstance(value, Persistent):
+        return type(value), value._settings, value._arrays(), _attributes_of_a_users(value)
+    return _parts_of_object(value)
+
+
+def _attributes_of_a_users(item: Persistent) -> dict[str, Any]:
+    """What a subclass of a user's keeps beside its settings; the library's own caches may still be empty."""
+    mine = _is_a_users(type(item).__module__)
+    return {
+        name: part
+        for name, part in vars(item).items()
+        if isinstance(part, FunctionType | MethodType)
+        or (
+            mine
+            and (isinstance(part, Persistent) or _is_a_users(type(part).__module__) or type(part) in _PLAIN)
+        )
+    }
+
+
+def _parts_of_object(value: Any) -> tuple[Any, ...]:
+    """What pickle would write of it: how it is made anew, its state, and what it contains."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception:  # whatever the object raises: it cannot be known again
+        return (secrets.token_bytes(),)
+    if isinstance(reduced, str):
+        return type(value), reduced
+    make, arguments, *more = reduced
+    state, items, pairs = (*more, None, None, None)[:3]
+    return make, arguments, state, tuple(items or ()), tuple(pairs or ())
+
+
+def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
+    name = f"{function.__module__}.{function.__qualname__}"
+    if not _is_a_users(function.__module__):
+        return name, _contents(function)
+    used = {
+        name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
+    }
+    return (
+        name,
+        function.__code__,
+        function.__defaults__,
+        function.__kwdefaults__,
+        _contents(function),
+        used,
+        vars(function),
+    )
+
+
+def _contents(function: FunctionType) -> tuple[Any, ...]:
+    """What a function closes over; a name that is not bound yet is nothing."""
+    return tuple(cell.cell_contents for cell in function.__closure__ or () if _is_bound(cell))
+
+
+def _is_bound(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The global names, and attributes, that a function and those within it speak of."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def _parts_of_class(cls: type) -> tuple[Any, ...]:
     name = f"{cls.__module__}.{cls.__qualname__}"
-    if cls.__module__.partition(".")[0] in ("builtins", "numpy", __name__.partition(".")[0]):
-        return (name,)  # the library's own code is hashed as a whole
-    behaviour = (FunctionType, property, staticmethod, classmethod, *_PLAIN)
-    members = {key: part for key, part in vars(cls).items() if isinstance(part, behaviour)}
-    ignored = ("__module__", "__doc__", "__firstlineno__", "__static_attributes__")
-    return name, cls.__bases__, {key: part for key, part in members.items() if key not in ignored}
+    if not _is_a_users(cls.__module__) or not cls.__flags__ & MADE_BY_PYTHON:
+        return (name,)
+    members = {key: part for key, part in vars(cls).items() if key not in NO_BEHAVIOUR}
+    return name, type(cls), cls.__bases__, members
+
+
+def _is_a_users(module: str | None) -> bool:
+    """Whether code may change without this library, Python or an installed package changing."""
+    top, _, below = (module or "").partition(".")
+    if top == __name__.partition(".")[0]:
+        return below.partition(".")[0] == STUDIES
+    if top in sys.stdlib_module_names - {"__main__", "builtins"}:  # what exec defines may be in the latter
+        return False
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return "site-packages" not in Path(file).parts

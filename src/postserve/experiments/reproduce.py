@@ -1,6 +1,5 @@
 """From names to figures: run, draw, judge, write."""
 
-import io
 import json
 import os
 import platform
@@ -14,18 +13,19 @@ from rich.progress import Progress
 
 from postserve.errors import InvalidInput
 from postserve.experiments import report, style
-from postserve.experiments.cells import kept_cells
+from postserve.experiments.cells import kept_cells, parquet
 from postserve.experiments.engines import RunAll, check_engine, open_engine
 from postserve.experiments.figure import Figure, Size
 from postserve.experiments.figures import FIGURES
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import Study, run_cells
-from postserve.files import write_together
+from postserve.files import locked, write_together
 from postserve.validation import integer
 
 PACKAGES = ("postserve", "numpy", "scipy", "numba", "scikit-learn", "joblib", "polars", "matplotlib")
 LEAST_HORIZON = 20
 """Growth is measured over the last nine tenths: fewer rounds have none."""
+MOST_HORIZON, MOST_SEEDS = 10_000_000, 10_000
 
 Summary = list[dict[str, Any]]
 
@@ -56,11 +56,17 @@ def plan(
         if figure.name in names or "all" in names:
             size = figure.quick if quick else figure.size
             if seeds is not None:
-                size = size._replace(seeds=integer("seeds", seeds, least=2))
+                size = size._replace(seeds=_within("seeds", seeds, 2, MOST_SEEDS))
             if horizon is not None:
-                size = size._replace(horizon=integer("horizon", horizon, least=LEAST_HORIZON))
+                size = size._replace(horizon=_within("horizon", horizon, LEAST_HORIZON, MOST_HORIZON))
             plans.append(Plan(figure, size))
     return plans
+
+
+def _within(name: str, value: int, least: int, most: int) -> int:
+    if value > most:
+        raise InvalidInput(f"{name} is {value}, wanted at most {most:,}: no machine would finish")
+    return integer(name, value, least=least)
 
 
 def reproduce(
@@ -72,7 +78,8 @@ def reproduce(
     which are not run again; `out/report.html` has every figure that lies in `out`.
     """
     check_engine(engine)
-    check_folder(out)
+    for planned in plans:
+        check_folder(out / planned.figure.name)
     with open_engine(engine) as run_all, progress_bar(console=console) as progress:
         for planned in plans:
             yield planned, _reproduce_one(planned, out, run_all, progress)
@@ -85,8 +92,10 @@ def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress
     with kept_cells(folder / "cells") as kept:
         study = run_cells(cells, run_all, kept, progress, title=figure.name, measure=figure.measure)
         summary = [{"figure": figure.name, **NO_REGRET, **row} for row in figure.summary(study)]
-        write_together(folder, _files(planned, study, summary))
-    write_together(out, {"report.html": report.render(out).encode()})
+        with locked(folder, wait=True):
+            write_together(folder, _files(planned, study, summary))
+    with locked(out, wait=True):  # another run may have another figure for the same page
+        write_together(out, {"report.html": report.render(out).encode()})
     return summary
 
 
@@ -101,7 +110,10 @@ def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
     section = {
         "title": figure.title + (" (--quick: a small world, few rounds and seeds)" if size.quick else ""),
         "about": figure.about,
-        "claims": [claim._asdict() for claim in figure.claims(study)],
+        # A small world of few seeds shows what there is to see; it cannot settle anything.
+        "claims": [
+            (claim._replace(held=None) if size.quick else claim)._asdict() for claim in figure.claims(study)
+        ],
         "settings": dict(figure.settings(size)),
         "command": planned.command,
         "versions": ", ".join(
@@ -109,18 +121,11 @@ def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
         ),
     }
     return {
-        "runs.parquet": parquet(study),
+        "runs.parquet": parquet(study.runs),
         "summary.json": _json(summary),
-        report.SECTION: _json(section),
         **style.encoded(figure.draw(study)),
+        report.SECTION: _json(section),  # the last to take its name: where it is, the figure is whole
     }
-
-
-def parquet(study: Study) -> bytes:
-    """The table of all runs."""
-    stream = io.BytesIO()
-    study.runs.write_parquet(stream)
-    return stream.getvalue()
 
 
 def _json(value: Any) -> bytes:

@@ -1,13 +1,14 @@
 """One policy through the rounds of one environment."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from postserve.errors import InvalidInput
 from postserve.protocols import Environment
 from postserve.types import FloatArray, IntArray, Rounds
-from postserve.validation import integer
+from postserve.validation import integer, matrix
 
 BLOCK = 1000
 """Rounds drawn at a time: memory does not grow with the horizon, and a short run begins a long one."""
@@ -21,12 +22,24 @@ class Run(NamedTuple):
     regret: FloatArray
 
 
-def simulate(policy: Any, environment: Environment, horizon: int, seed: int) -> Run:
+class Plays(Protocol):
+    """Chooses an arm for x, giving something that has `arm`, and learns; with `sees_z`, z is shown."""
+
+    @property
+    def select(self) -> Callable[..., Any]:
+        """(x, rng) -> Decision."""
+
+    def update(self, x: FloatArray, arm: int, z: FloatArray, reward: float, /) -> None:
+        """z and the reward came."""
+
+
+def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -> Run:
     """Let the policy choose and learn for `horizon` rounds: x, select, serve, update.
 
     regret_t = sum over rounds of max_a mean_a(x) - mean_{a_t}(x), the means being taken at phi(x).
     All that is random comes from `seed`: one stream for the rounds, one for the policy, so that all
-    policies of one seed meet the same rounds. An oracle (`sees_z`) is shown z.
+    policies of one seed meet the same rounds (and break their ties from equal streams). An oracle
+    (`sees_z`) is shown z.
 
     >>> from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
     >>> env = SyntheticEnvironment("linear", dim_x=5, dim_z=2, n_arms=3)
@@ -43,13 +56,18 @@ def simulate(policy: Any, environment: Environment, horizon: int, seed: int) -> 
     for rounds in _blocks(environment, horizon, np.random.default_rng(of_rounds)):
         for x, z, reward, means in zip(*rounds, strict=True):
             arm = policy.select(x, rng, **({"z": z} if sees_z else {})).arm
-            policy.update(x, arm, z, float(reward[arm]))
+            if not isinstance(arm, int | np.integer) or not 0 <= arm < len(means):
+                raise InvalidInput(f"the policy chose arm {arm!r}, wanted one of 0 to {len(means) - 1}")
+            policy.update(x, int(arm), z, float(reward[arm]))
             arms[t], rewards[t], gaps[t] = arm, reward[arm], means.max() - means[arm]
             t += 1
     return Run(arms, rewards, np.cumsum(gaps))
 
 
 def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
+    sides = environment.dim_x, environment.dim_z, environment.n_arms, environment.n_arms
     for start in range(0, horizon, BLOCK):
         rounds = environment.rounds(BLOCK, rng)
+        for name, array, side in zip(Rounds._fields, rounds, sides, strict=True):
+            matrix(f"environment.rounds(n).{name}", array, BLOCK, side)
         yield Rounds(*(array[: horizon - start] for array in rounds))

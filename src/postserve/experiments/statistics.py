@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
+from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
 
 RESAMPLES = 2000
@@ -31,13 +33,18 @@ def mean_and_error(values: FloatArray) -> tuple[float, float]:
 
 
 def growth(rounds: IntArray, curves: FloatArray, start: int) -> Slope:
-    """Slope of log mean value over log round from round `start` on; seeds are resampled for the interval.
+    """Slope of log mean value over log round from round `start` on, with a 95% interval over seeds.
+
+    Whole curves are resampled for its standard error; with few seeds that is too small, and a normal
+    interval too narrow, so it is scaled by sqrt(n/(n - 1)) and taken times Student's t.
 
     >>> t = np.array([10, 100, 1000])
     >>> str(growth(t, np.array([t**0.5, 2 * t**0.5]), start=10))
     '0.50 [0.50, 0.50]'
     """
-    late = rounds >= start
+    late, n = rounds >= start, len(curves)
+    if late.sum() < 2 or n < 2 or not np.isfinite(curves).all():
+        raise InvalidInput(f"no slope from round {start} on, wanted 2 rounds, 2 seeds and finite values")
     positive = curves[curves > 0.0]
     least = positive.min() if len(positive) else 1.0  # where there is none yet, or none at all: no growth
     # Even in log t, so that the many recorded rounds at the end do not decide alone.
@@ -49,7 +56,8 @@ def growth(rounds: IntArray, curves: FloatArray, start: int) -> Slope:
         log_values = np.array([np.interp(grid, np.log(rounds), row) for row in logs])
         return np.asarray(log_values @ log_t / (log_t @ log_t))
 
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(curves), size=(RESAMPLES, len(curves)))
-    low, high = np.percentile(slopes(curves[drawn].mean(axis=1)), [2.5, 97.5])
-    return Slope(float(slopes(curves.mean(axis=0, keepdims=True))[0]), float(low), float(high))
+    drawn = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
+    value = float(slopes(curves.mean(axis=0, keepdims=True))[0])
+    error = float(slopes(curves[drawn].mean(axis=1)).std()) * np.sqrt(n / (n - 1))
+    half = float(error * stdtrit(n - 1, 0.975))
+    return Slope(value, value - half, value + half)

@@ -28,6 +28,10 @@ MakePolicy = Callable[[Any], Any]
 """Makes a fresh policy for an environment."""
 
 
+SCHEMA = {"environment": pl.String, "policy": pl.String, "seed": pl.Int64, "round": pl.Int64}
+"""Of the table of all runs, but for its last column, which is what was measured."""
+
+
 class Curve(NamedTuple):
     """A quantity at some rounds of a run, counted from 1."""
 
@@ -104,6 +108,10 @@ class Study:
 
         A ratio is None where there is no oracle, or where the oracle had no regret.
         """
+        if oracle is not None and oracle not in self.policies:
+            raise InvalidInput(
+                f"the study has no policy {oracle!r}, wanted one of {', '.join(self.policies)}"
+            )
         horizon = self.horizon if horizon is None else horizon
         rows = []
         for environment, policy in self._curves:
@@ -142,9 +150,10 @@ def run_study(
 
     `environments` maps a name to a function of the seed, `policies` one to a function of the environment
     that gives a fresh policy. Each cell is `simulate(policy, environment, horizon, seed)`, whatever the
-    engine: "local", "dask", "dask=ADDRESS", "ray" or "ray=ADDRESS". With `out`, finished cells are
-    kept in that folder: a study that was interrupted goes on from there, and one with more seeds or
-    policies runs only those. A cell is run again if its environment, its policy or this library changed.
+    engine: "local", "local=N", "dask", "dask=HOST:PORT", "ray" or "ray=HOST:PORT" (a script that uses
+    Dask needs `if __name__ == "__main__":` around it). With `out`, finished cells are kept in that
+    folder: a study that was interrupted goes on from there, and one with more seeds or policies runs
+    only those. A cell is run again if its environment, its policy or this library changed.
 
     >>> from postserve import LinUCB, PoLinUCB, RidgeMap, SyntheticEnvironment
     >>> study = run_study(
@@ -163,9 +172,9 @@ def run_study(
     check_engine(engine)
     cells = regret_cells(environments, policies, horizon, seed_list(seeds))
     with (
+        open_engine(engine) as run_all,
         kept_cells(Path(out)) if out is not None else nullcontext() as kept,
         progress_bar(quiet=not progress) as shown,
-        open_engine(engine) as run_all,
     ):
         return run_cells(cells, run_all, kept, shown)
 
@@ -177,29 +186,55 @@ def regret_cells(
     seeds: Sequence[int],
 ) -> list[Cell]:
     """The cells of a study of regret."""
+    for kind, made in (("environments", environments), ("policies", policies)):
+        if not isinstance(made, Mapping) or not made or not all(isinstance(name, str) for name in made):
+            raise InvalidInput(f"{kind} is {made!r:.80}, wanted at least one, by name")
+    return [
+        cell
+        for environment, make_environment in environments.items()
+        for policy, make_policy in policies.items()
+        for cell in cells_of(
+            regret_of, (environment, make_environment), (policy, make_policy), horizon, seeds
+        )
+    ]
+
+
+def cells_of(
+    measure: Callable[[MakeEnvironment, MakePolicy, int, int], Curve],
+    environment: tuple[str, MakeEnvironment],
+    learner: tuple[str, MakePolicy],
+    horizon: int,
+    seeds: Sequence[int],
+) -> list[Cell]:
+    """One cell a seed of what is measured of one learner in one environment, each by its name and maker.
+
+    A cell is known by all that its result depends on: measure, makers, and what they make for seed 0.
+    """
     horizon = integer("horizon", horizon, least=1)
-    if not environments or not policies:
-        raise InvalidInput("a study needs at least one environment and one policy, got none")
-    cells = []
-    for environment, make_environment in environments.items():
-        example = make_environment(0)
-        for policy, make_policy in policies.items():
-            made = fingerprint(example, make_policy(example))
-            cells += [
-                Cell(
-                    environment,
-                    policy,
-                    seed,
-                    horizon,
-                    fingerprint(made, environment, policy, horizon, seed),
-                    partial(_regret, make_environment, make_policy, horizon, seed),
-                )
-                for seed in seeds
-            ]
-    return cells
+    (place, make_environment), (name, make_learner) = environment, learner
+    for key, make in (environment, learner):
+        if not callable(make):
+            raise InvalidInput(f"{key!r} is {make!r}, wanted a function that makes a fresh one")
+    example = make_environment(0)
+    first, second = make_learner(example), make_learner(example)
+    if first is second:
+        raise InvalidInput(f"{name!r} gives the same object each time, wanted a fresh one")
+    made = fingerprint(measure, make_environment, make_learner, example, first)
+    return [
+        Cell(
+            place,
+            name,
+            seed,
+            horizon,
+            fingerprint(made, place, name, horizon, seed),
+            partial(measure, make_environment, make_learner, horizon, seed),
+        )
+        for seed in seeds
+    ]
 
 
-def _regret(make_environment: MakeEnvironment, make_policy: MakePolicy, horizon: int, seed: int) -> Curve:
+def regret_of(make_environment: MakeEnvironment, make_policy: MakePolicy, horizon: int, seed: int) -> Curve:
+    """The regret of one simulation, at the recorded rounds."""
     environment = make_environment(seed)
     rounds = recorded_rounds(horizon)
     return Curve(rounds, simulate(make_policy(environment), environment, horizon, seed).regret[rounds - 1])
@@ -219,9 +254,9 @@ def recorded_rounds(horizon: int) -> IntArray:
 
 def seed_list(seeds: int | Sequence[int]) -> list[int]:
     """0, 1, … for a number; two at least, since one has no standard error."""
-    listed = (
-        list(range(seeds)) if isinstance(seeds, int) else [integer("seed", seed, least=0) for seed in seeds]
-    )
+    if not isinstance(seeds, Sequence | np.ndarray):
+        seeds = range(integer("seeds", seeds, least=2))
+    listed = [integer("seed", seed, least=0) for seed in seeds]
     if len(listed) < 2 or len(set(listed)) < len(listed):
         raise InvalidInput(f"seeds is {seeds!r}, wanted at least 2 different ones: errors need two")
     return listed
@@ -238,7 +273,11 @@ def run_cells(
 ) -> Study:
     """Run what is not kept yet, keep each cell as it finishes, and put them together in the cells' order."""
     found = {cell.key: kept.find(cell.key) for cell in cells} if kept else {}
-    frames = {key: frame for key, frame in found.items() if frame is not None}
+    frames = {
+        cell.key: frame
+        for cell in cells
+        if (frame := found.get(cell.key)) is not None and _is_of(cell, frame, measure)
+    }
     missing = {cell.key: cell for cell in cells if cell.key not in frames}
     total = sum(cell.horizon for cell in cells)
     task = progress.add_task(
@@ -253,7 +292,20 @@ def run_cells(
 
 
 def _run(cell: Cell) -> tuple[str, Curve]:
-    return cell.key, cell.run()
+    try:
+        return cell.key, cell.run()
+    except Exception as error:
+        error.add_note(f"in the cell of {cell.policy!r} in {cell.environment!r}, seed {cell.seed}")
+        raise
+
+
+def _is_of(cell: Cell, frame: pl.DataFrame, measure: str) -> bool:
+    """Whether a kept frame is what this cell would have written, as far as can be told without running it."""
+    if frame.schema != {**SCHEMA, measure: pl.Float64} or not len(frame):
+        return False
+    ends = frame.row(0)[:3], frame.row(-1)[:4]
+    place = cell.environment, cell.policy, cell.seed
+    return ends == (place, (*place, cell.horizon)) and bool(frame[measure].is_finite().all())
 
 
 def _frame(cell: Cell, curve: Curve, measure: str) -> pl.DataFrame:

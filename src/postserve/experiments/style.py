@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure as Picture
 from postserve.experiments.contenders import (
     AFTER,
     BEFORE,
+    JOINT,
     MISSPECIFIED,
     ORACLE,
     POLINUCB,
@@ -35,9 +37,12 @@ LOOKS: dict[str, tuple[str, Any]] = {
     BEFORE: ("#0072B2", "-"),
     AFTER: ("#56B4E9", (0, (4, 2))),
     POLINUCB: ("#009E73", "-"),
+    JOINT: ("#009E73", (0, (1, 1))),
     ROBUST: ("#661100", (0, (1, 1))),
     ORACLE: ("#000000", (0, (1, 1))),
 }
+SPARE = ("#332288", "#117733", "#AA4499", "#882255", "#44AA99", "#999933")
+"""For names that are not in the list: Tol's muted colours."""
 REFERENCE = "#777777"
 
 RC: Any = {
@@ -67,7 +72,8 @@ def picture(
 
 def look(policy: str) -> tuple[str, Any]:
     """Colour and dashes of a policy, the same in every figure and for both of its forms."""
-    return LOOKS[policy.removesuffix(", evidence")]
+    name = policy.removesuffix(", evidence")
+    return LOOKS.get(name) or (SPARE[crc32(name.encode()) % len(SPARE)], "-")
 
 
 def weight(policy: str) -> float:
@@ -99,11 +105,31 @@ def draw_band(
     axes.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
 
 
+def draw_points(
+    axes: Axes, x: Sequence[float], values: Sequence[tuple[float, float]], policy: str, errors: float = 1.0
+) -> None:
+    """Means with their standard errors, joined; ridge 1 is thin, with crosses."""
+    colour, dashes = look(policy)
+    means, spread = zip(*values, strict=True)
+    axes.errorbar(
+        x,
+        means,
+        yerr=errors * np.array(spread),
+        color=colour,
+        linestyle=dashes,
+        linewidth=weight(policy),
+        marker="o" if weight(policy) > 1.5 else "x",
+        markersize=4,
+        label=policy,
+    )
+
+
 def label_ends(axes: Axes, ends: Sequence[tuple[float, str]], form: str = "{:,.0f}") -> None:
     """Final values to the right of the panel, moved apart where they would cover each other."""
     step = 0.075
-    low, high = axes.get_ylim()
-    wanted = sorted(((value - low) / (high - low), value, colour) for value, colour in ends)
+    to_panel = axes.transData + axes.transAxes.inverted()
+    x = axes.get_xlim()[1]
+    wanted = sorted((float(to_panel.transform((x, value))[1]), value, colour) for value, colour in ends)
     places: list[float] = []
     for place, _, _ in wanted:
         places.append(max(place, places[-1] + step) if places else place)
@@ -111,23 +137,23 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str]], form: str = "{:,.0
     for i in range(len(places) - 1, -1, -1):  # and back down, where they were pushed out at the top
         top = places[i + 1] - step if i + 1 < len(places) else places[i] - over
         places[i] = min(places[i], top)
-    for place, (_, value, colour) in zip(places, wanted, strict=True):
-        axes.text(
-            1.01, place, form.format(value), color=colour, transform=axes.transAxes, va="center", fontsize=8
-        )
+    for place, (end, value, colour) in zip(places, wanted, strict=True):
+        look: Any = {"transform": axes.transAxes, "color": colour}
+        axes.plot([1.0, 1.03], [end, place], linewidth=0.6, clip_on=False, **look)
+        axes.text(1.035, place, form.format(value), va="center", fontsize=8, **look)
 
 
 def draw_differences(
     axes: Axes, study: Study, environment: str, reference: str, policies: Sequence[str], horizon: int
 ) -> None:
-    """Each policy's regret less the reference's, seed by seed: the mean and two standard errors."""
+    """Each policy's regret minus the reference's, seed by seed: the mean and two standard errors."""
     for row, policy in enumerate(reversed(policies)):
         mean, error = study.difference(environment, policy, reference, horizon)
         axes.errorbar(mean, row, xerr=2.0 * error, color=look(policy)[0], marker="o", markersize=4, capsize=2)
     axes.axvline(0.0, color=REFERENCE, linewidth=1)
     axes.set_xscale("symlog", linthresh=100.0)
     axes.set_yticks(range(len(policies)), list(reversed(policies)), fontsize=7.5)
-    axes.set_xlabel(f"regret less that of {reference}, paired")
+    axes.set_xlabel(f"regret minus that of {reference}, paired (symlog)")
     axes.grid(axis="y", visible=False)
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from postserve.experiments.statistics import Slope
 
+NO_BREAK = "\u00a0"
 MANY = 5
 """More environments than this are rows, not columns."""
 
@@ -22,18 +23,20 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
     found = []
     for horizon in sorted({row["horizon"] for row in summary}):
         rows = [row for row in summary if row["horizon"] == horizon]
-        policies, environments = (
+        policies, places = (
             list(dict.fromkeys(row[key] for row in rows)) for key in ("policy", "environment")
         )
-        if len(environments) > MANY:  # there is no room for more than the means
+        if len(places) > MANY:  # there is no room for more than the means
             rows = [{**row, "ratio_to_oracle": None} for row in rows]
         texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
-        title = f"T = {horizon:,}, {rows[0]['seeds']} seeds: {_legend(rows)}"
-        if len(environments) <= MANY:
-            body = [[name, *(texts.get((name, place), "") for place in environments)] for name in policies]
-            found.append(Table(title, ["policy", *environments], body))
+        regret = rows[0]["final_regret_mean"] is not None
+        length = f"T = {horizon:,}" if regret else f"{horizon:,} pairs"
+        title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
+        if len(places) <= MANY:
+            body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
+            found.append(Table(title, ["policy" if regret else "map", *places], body))
         else:
-            body = [[place, *(texts.get((name, place), "") for name in policies)] for place in environments]
+            body = [[place, *(texts.get((name, place), "") for name in policies)] for place in places]
             found.append(Table(title, ["environment", *policies], body))
     return found
 
@@ -44,7 +47,7 @@ def _legend(rows: Sequence[dict[str, Any]]) -> str:
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
     if "slope" in rows[0]:
-        words.append("and slope [95% interval]")
+        words.append("and slope with its 95% interval")
     return " ".join(words)
 
 
@@ -54,8 +57,8 @@ def _text(row: dict[str, Any]) -> str:
     if row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
     if "slope" in row:
-        words.append(str(Slope(row["slope"], row["slope_low"], row["slope_high"])))
-    return " ".join(words)
+        words.append(f"slope {Slope(row['slope'], row['slope_low'], row['slope_high'])}")
+    return " ".join(word.replace(" ", NO_BREAK) for word in words)
 
 
 def _number(value: float) -> str:

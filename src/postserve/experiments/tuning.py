@@ -7,6 +7,7 @@ one in use stays unless another has less regret by more than two standard errors
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from postserve.context_maps import RidgeMap
 from postserve.environments import SyntheticEnvironment
-from postserve.experiments.cells import kept_cells
+from postserve.experiments.cells import kept_cells, parquet
 from postserve.experiments.contenders import (
     AFTER,
     BEFORE,
@@ -29,7 +30,7 @@ from postserve.experiments.contenders import (
 )
 from postserve.experiments.engines import check_engine, open_engine
 from postserve.experiments.progress import progress_bar
-from postserve.experiments.reproduce import check_folder, parquet
+from postserve.experiments.reproduce import check_folder
 from postserve.experiments.statistics import mean_and_error
 from postserve.experiments.study import MakeEnvironment, MakePolicy, Study, regret_cells, run_cells
 from postserve.files import write_together
@@ -96,6 +97,11 @@ def families() -> list[Family]:
     found = [
         Family("optimism, exploration and radius_scale of poLinUCB", optimism, _optimism("plugin", 1.0, 1.0))
     ]
+    literal = {
+        f"ridge 1, {kind}, radius_scale {scale:g}": partial(_polinucb, kind, 1.0, scale, ridge=1.0)
+        for kind, scale in (("plugin", 1.0), *product(("bound", "joint"), (0.1, 0.3, 1.0)))
+    }
+    found.append(Family("optimism of poLinUCB with ridge 1", literal, "ridge 1, plugin, radius_scale 1"))
     for name, make in _explorers().items():
         grid = (0.3, 0.5, 1.0, 1.5, 2.0)
         explored = {f"{name}, exploration {e:g}": partial(make, exploration=e) for e in grid}
@@ -115,9 +121,14 @@ def _optimism(kind: str, exploration: float, radius_scale: float) -> str:
     return f"{kind}, exploration {exploration:g}{scale}"
 
 
-def _polinucb(kind: Any, exploration: float, radius_scale: float, env: Any) -> PoLinUCB:
-    phi_hat = RidgeMap(env.dim_x, env.dim_z, features=env.features, radius_scale=radius_scale)
-    return PoLinUCB(env.n_arms, phi_hat, optimism=kind, exploration=exploration)
+def _polinucb(
+    kind: Any, exploration: float, radius_scale: float, env: Any, ridge: Any = "evidence"
+) -> PoLinUCB:
+    phi_hat = RidgeMap(env.dim_x, env.dim_z, features=env.features, ridge=ridge, radius_scale=radius_scale)
+    radius: Any = "posterior" if ridge == "evidence" else PAPER_RADIUS
+    return PoLinUCB(
+        env.n_arms, phi_hat, optimism=kind, exploration=exploration, ridge=ridge, arm_radius=radius
+    )
 
 
 def _explorers(map_ridge: Any = "evidence") -> dict[str, Callable[..., Any]]:
@@ -154,7 +165,7 @@ def tune(out: Path, *, seeds: int, engine: str, console: Console) -> str:
             regret_cells(worlds(), policies, HORIZON, list(listed)), run_all, kept, progress, title="tuning"
         )
         text = "\n\n".join(_table(study, family) for family in families()) + "\n"
-        write_together(folder, {"tuning.md": text.encode(), "runs.parquet": parquet(study)})
+        write_together(folder, {"tuning.md": text.encode(), "runs.parquet": parquet(study.runs)})
     return text
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from postserve.experiments import style
-from postserve.experiments.contenders import POLINUCB, RANDOM, X_ONLY, evidence
+from postserve.experiments.contenders import BEFORE, POLINUCB, evidence
 from postserve.experiments.figure import Claim, Figure
 from postserve.experiments.figures.exponents.settings import QUICK, RATES, SIZE, cells, described
 from postserve.experiments.statistics import Slope, growth
@@ -16,28 +16,30 @@ def slope(study: Study, environment: str, policy: str) -> Slope:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The theorem's exponents are upper bounds; a policy linear in x has exponent 1."""
+    """The theorem's and the proposition's exponents are upper bounds; nobody is worse than linear."""
     told = []
-    for environment, rate in RATES.items():
-        found = slope(study, environment, evidence(POLINUCB))
-        text = f"{environment}: poLinUCB's regret grows with exponent {found}, the theorem allows {rate:g}."
-        told.append(Claim(text, found.low <= rate))
-        late = growth(study.rounds, study.curves(environment, evidence(POLINUCB)), start=study.horizon // 2)
-        told.append(Claim(f"{environment}: over the last half alone it grows with exponent {late}.", None))
-        for policy in (evidence(X_ONLY), RANDOM):
-            linear = slope(study, environment, policy)
-            told.append(
-                Claim(
-                    f"{environment}: {policy} grows with exponent {linear}, linear is 1.", linear.high > 0.95
-                )
-            )
+    for environment in study.environments:
+        for policy in study.policies:
+            found = slope(study, environment, policy)
+            late = growth(study.rounds, study.curves(environment, policy), start=study.horizon // 2)
+            seen = f"{environment}: {policy} grows with exponent {found}, over the last half alone {late}"
+            if policy in (evidence(POLINUCB), evidence(BEFORE)):
+                rate = RATES[environment][policy]
+                text = f"{seen}; held if the first interval is below the bound's, {rate:g}."
+                told.append(Claim(text, found.high <= rate))
+            else:
+                told.append(Claim(f"{seen}; linear is 1.", None))
     return told
 
 
 def summary(study: Study) -> list[dict[str, Any]]:
-    """Final regrets and exponents."""
+    """Final regrets and exponents, with those of the bounds."""
     return [
-        {**row, **slope(study, row["environment"], row["policy"]).named(), "rate": RATES[row["environment"]]}
+        {
+            **row,
+            **slope(study, row["environment"], row["policy"]).named(),
+            "rate": RATES[row["environment"]].get(row["policy"], 1.0),
+        }
         for row in study.summary()
     ]
 
@@ -52,13 +54,15 @@ def draw(study: Study) -> Any:
                 label = f"{policy}: {slope(study, environment, policy)}"
                 style.draw_band(panel, study.rounds, curves, colour, dashes, label)
             late = study.rounds[study.rounds >= study.horizon // 10]
-            top = float(study.curves(environment, RANDOM).mean(axis=0)[-1])
+            level = min(study.final(environment, policy).mean() for policy in study.policies) / 4.0
             for power, dashes in ((0.5, ":"), (0.75, "-."), (1.0, "--")):
-                line = 2.0 * top * (late / study.horizon) ** power
+                line = level * (late / study.horizon) ** power
                 panel.plot(
                     late, line, color=style.REFERENCE, linestyle=dashes, linewidth=1, label=f"slope {power:g}"
                 )
             panel.set(xscale="log", yscale="log", xlabel="round", title=environment)
+            ends = [(study.final(environment, p).mean(), style.look(p)[0]) for p in study.policies]
+            style.label_ends(panel, ends)
             panel.legend(fontsize=6.8, loc="upper left")
         axes[0, 0].set_ylabel("cumulative regret")
         return made
@@ -67,9 +71,12 @@ def draw(study: Study) -> Any:
 EXPONENTS = Figure(
     name="exponents",
     title="Growth exponents of regret",
-    about="The theorem bounds poLinUCB's regret by T^{1 - map_rate} + T^{1/2} up to logarithms: exponent "
-    "1/2 where phi is learnt at the rate 1/2, 3/4 where it is learnt at 1/4 (a Hölder class of smoothness "
-    "1/2 in one dimension). They are upper bounds; a policy that is linear in x cannot do better than 1.",
+    about="The theorem bounds poLinUCB's regret by T^{1 - map_rate} + T^{1/2} up to logarithms, the "
+    "proposition that of LinUCB(phi_hat) by T^{1 - map_rate/2}: exponents 1/2 and 3/4 where phi is learnt "
+    "at the rate 1/2, 3/4 and 7/8 where it is learnt at 1/4 (a Hölder class of smoothness 1/2 in one "
+    "dimension). They are worst cases, proved for radii and an optimism other than the defaults that run "
+    "here; with gaps that are seldom small regret grows like log T. KernelMap's fixed number of landmarks "
+    "bounds what it can resolve, so its curve turns up in the end.",
     settings=described,
     size=SIZE,
     quick=QUICK,

@@ -23,7 +23,7 @@ def draw(study: Study) -> Any:
                 panel.set_title(f"{environment} phi: {title}")
             mean = study.curves(environment, ORACLE).mean(axis=0)
             axes[len(rows) - 1, column].plot(
-                study.rounds, mean, color=style.REFERENCE, linewidth=1.1, label="the paper's oracle, ridge 1"
+                study.rounds, mean, color="#000000", linewidth=0.8, label="the paper's oracle, ridge 1"
             )
             style.draw_differences(axes[-1, column], study, environment, POLINUCB, others, study.horizon)
             if column:

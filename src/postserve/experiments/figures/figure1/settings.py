@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postserve.environments import SyntheticEnvironment
-from postserve.experiments.contenders import evidence_policies, paper_policies
+from postserve.experiments.contenders import PAPER_RADIUS, evidence_policies, paper_policies
 from postserve.experiments.figure import Size
 from postserve.experiments.study import Cell, MakeEnvironment, regret_cells, seed_list
 
@@ -44,6 +44,8 @@ def described(size: Size) -> Mapping[str, str]:
         "z": f"{dims['dim_z']} dimensions, phi(x) = 10 W^T h(x) with W of N(0, 1/dim_x), noise N(0, 1)",
         "arms": f"{dims['n_arms']}, theta and beta uniform on unit spheres, reward noise N(0, 0.1²)",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired",
-        "policies": "ridge 1 with a constant radius of 0.3 (tuned elsewhere: docs/tuning.md), and ours with "
-        "the learnt prior, nothing tuned; unless told otherwise the map is given h",
+        "policies": f"ridge 1 with a constant radius of {PAPER_RADIUS} (tuned in other worlds: "
+        "docs/tuning.md), and with the learnt prior, whose defaults come from there; unless told otherwise "
+        "the map is given h",
+        "optimism": "over the weights alone (plugin); where told (joint) over phi too, as in Algorithm 1",
     }

@@ -7,6 +7,7 @@ from postserve.experiments.claims import compared, ordered
 from postserve.experiments.contenders import AFTER, BEFORE, POLINUCB, RANDOM, X_ONLY, evidence
 from postserve.experiments.figure import Claim, Figure, Size
 from postserve.experiments.figures.figure1 import summary
+from postserve.experiments.figures.figure1.claims import reading
 from postserve.experiments.figures.figure1.drawing import draw
 from postserve.experiments.figures.figure1.settings import QUICK, SIZE, cells, described, horizons
 from postserve.experiments.study import Study
@@ -20,7 +21,7 @@ def claims(study: Study) -> list[Claim]:
         told += [
             ordered(study, (POLINUCB, BEFORE, X_ONLY, RANDOM), horizon, places),
             ordered(study, (POLINUCB, AFTER), horizon, places),
-            compared(study, evidence(BEFORE), evidence(POLINUCB), horizon, places),
+            reading(study, horizon),
             compared(study, evidence(AFTER), evidence(POLINUCB), horizon, places),
         ]
     return told

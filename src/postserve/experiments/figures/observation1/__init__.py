@@ -35,9 +35,9 @@ def summary(study: Study) -> list[dict[str, Any]]:
 
 
 def draw(study: Study) -> Any:
-    """Regret over rounds, and the same on logarithmic axes with the slope 1 beside it."""
-    with style.picture(1, 2, height=4.0, width=5.2) as (made, axes):
-        left, right = axes[0]
+    """Regret over rounds, the same on logarithmic axes with the slope 1 beside it, and differences."""
+    with style.picture(1, 3, height=4.0, width=4.8) as (made, axes):
+        left, right, last = axes[0]
         style.draw_curves(left, study, WORLD, study.policies, study.horizon)
         left.set_ylabel("cumulative regret")
         left.set_title("regret")
@@ -61,6 +61,9 @@ def draw(study: Study) -> Any:
         right.set_xlabel("round")
         right.set_title("growth: slope over the last nine tenths, with 95% interval")
         right.legend(fontsize=7.5)
+        others = [policy for policy in study.policies if policy != POLINUCB]
+        style.draw_differences(last, study, WORLD, POLINUCB, others, study.horizon)
+        last.set_title("paired differences, two standard errors")
         style.legend(made, [left], 4)
         return made
 
