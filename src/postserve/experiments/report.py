@@ -99,9 +99,7 @@ def _verdict(claims: Sequence[dict[str, Any]]) -> str:
     judged = [claim["held"] for claim in claims if claim["held"] is not None]
     if not judged:
         return "Not judged: too few rounds and seeds to tell."
-    if all(judged):
-        return f"All {len(judged)} claims held."
-    return f"{sum(judged)} of {len(judged)} claims held; {len(judged) - sum(judged)} did not."
+    return f"{sum(judged)} of {len(judged)} claims held."
 
 
 def _claim(claim: dict[str, Any]) -> str:
