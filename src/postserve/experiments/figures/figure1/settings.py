@@ -1,6 +1,7 @@
 """Figure 1's worlds and policies."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from postserve.environments import SyntheticEnvironment
@@ -18,11 +19,11 @@ QUICK = Size(horizon=500, seeds=5, quick=True)
 
 def environments(quick: bool, **options: Any) -> dict[str, MakeEnvironment]:
     """The three phi, in the paper's dimensions or in few."""
-    dims: Any = SMALL if quick else PAPER
-    return {
-        kind: lambda seed, kind=kind: SyntheticEnvironment(kind, seed=seed, **dims, **options)  # type: ignore[misc]
-        for kind in KINDS
-    }
+    return {kind: partial(_world, kind, {**(SMALL if quick else PAPER), **options}) for kind in KINDS}
+
+
+def _world(kind: Any, options: Mapping[str, Any], seed: int) -> SyntheticEnvironment:
+    return SyntheticEnvironment(kind, seed=seed, **options)
 
 
 def cells(size: Size, **options: Any) -> list[Cell]:
