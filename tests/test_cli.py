@@ -122,6 +122,24 @@ def test_ctrl_c_says_so_and_the_same_command_goes_on(finished: Path, tmp_path: P
     assert written(tmp_path) == written(finished)
 
 
+def test_an_interrupt_that_python_cannot_raise_is_not_lost(tmp_path: Path) -> None:
+    """It falls into a destructor, where an exception is only told of."""
+    code = (
+        "import os, signal, time\n"
+        "from postserve.cli import told_errors\n"
+        "class Dies:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(0.1)\n"
+        "with told_errors():\n"
+        "    Dies()\n"
+        "    for _ in range(600): time.sleep(0.1)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "the same command goes on from here" in run.stderr
+    assert "Exception ignored" not in run.stderr
+
+
 def test_a_second_time_nothing_runs_and_nothing_changes(finished: Path) -> None:
     before = written(finished)
     result = postserve("reproduce", *SMALL, "--out", str(finished), "--engine", "local=1")
@@ -208,6 +226,7 @@ def test_a_disk_that_has_no_more_room(tmp_path: Path) -> None:
     _, errors = run.communicate(timeout=120)
     assert run.returncode == 2
     assert "File too large" in errors
+    assert "wanted more room" in errors
     assert "Traceback" not in errors
     names = {path.name for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".parquet"}
     assert names == {".lock"}

@@ -1,12 +1,16 @@
 """The command line: arguments only."""
 
+import errno
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 try:
     import typer
@@ -110,17 +114,39 @@ def about(
 def told_errors() -> Iterator[None]:
     """Say in one line what a user can mend, and leave with status 2; 130 where it was interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it may go on later, too
+    ended = threading.Event()
+    sys.unraisablehook = partial(_send_again, ended)
     try:
         yield
     except (PostserveError, OSError) as error:
         told = str(error)
         if isinstance(error, OSError) and error.filename is not None:
             told = f"{error.strerror}: {error.filename}"
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            told += ", wanted more room; finished cells are kept"
         _tell(f"postserve: {told}")
         raise typer.Exit(REFUSED) from error
     except KeyboardInterrupt as interrupt:
         _tell("postserve: interrupted; the same command goes on from here")
         raise typer.Exit(INTERRUPTED) from interrupt
+    finally:
+        ended.set()
+        sys.unraisablehook = sys.__unraisablehook__
+
+
+def _send_again(ended: threading.Event, lost: Any) -> None:
+    """An interrupt that fell where Python cannot raise it is not lost: it comes again a second later."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+
+    def interrupt() -> None:
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    later = threading.Timer(1.0, interrupt)
+    later.daemon = True
+    later.start()
 
 
 def _tell(text: str) -> None:
