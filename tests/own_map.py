@@ -19,8 +19,9 @@ class OwnTotal:
     def radius(self, x: Any, arms: Any = (0,)) -> Any:
         return np.zeros(len(arms))
 
-    def sample(self, x: Any, arms: Any, rng: Any) -> Any:
-        return self.predict(x, arms)
+    def sample(self, x: Any, arms: Any, rng: Any, size: int | None = None) -> Any:
+        rows = self.predict(x, arms)
+        return rows if size is None else np.repeat(rows[None], size, axis=0)
 
     def update(self, x: Any, arm: int, z: Any) -> None:
         self.total += float(z[0])

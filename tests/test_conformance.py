@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 import postserve
 from postserve import (
@@ -23,6 +23,7 @@ from postserve import (
     NetworkMap,
     Observation1,
     PerArmMap,
+    PoLinTS,
     PoLinUCB,
     RandomPolicy,
     RidgeMap,
@@ -47,7 +48,12 @@ def ridge_map(**options: Any) -> RidgeMap:
     return RidgeMap(dim_x=3, dim_z=2, **options)
 
 
+def cubes(x: Any) -> Any:
+    return x**3
+
+
 QUADRATIC = PolynomialFeatures(2).fit(np.zeros((1, 3)))
+POWERS = FunctionTransformer(lambda Z: np.hstack([Z, Z**2])).fit(np.zeros((1, 2)))
 
 MAPS: dict[str, Make] = {
     "RidgeMap": ridge_map,
@@ -109,6 +115,31 @@ POLICIES: dict[str, Make] = {
     "LinUCB-number": lambda: LinUCB(3, 4, ridge=0.1, arm_radius=1.0, intercept=True),
     "LinUCBOracle": lambda: LinUCBOracle(3, 4, 2),
     "LinUCBOracle-pair": lambda: LinUCBOracle(3, 4, 2, ridge=(1.0, 3.0), missing_z="drop"),
+    "PoLinUCB-shared": lambda: PoLinUCB(3, ridge_map(), model="shared", optimism="joint"),
+    "PoLinUCB-features": lambda: PoLinUCB(3, RidgeMap(10, 4), x_features=QUADRATIC, z_features=POWERS),
+    "PoLinUCB-callables": lambda: PoLinUCB(
+        3, ridge_map(), x_features=cubes, z_features=cubes, optimism="bound", missing_z="impute"
+    ),
+    "PoLinUCB-sets": lambda: PoLinUCB(None, ridge_map(), model="shared"),
+    "PoLinUCB-sets-joint": lambda: PoLinUCB(
+        None, ridge_map(features=squares), model="shared", optimism="joint", ridge=1.0, intercept=True
+    ),
+    "PoLinTS": lambda: PoLinTS(3, ridge_map(), draws=50),
+    "PoLinTS-PerArmMap": lambda: PoLinTS(3, PerArmMap(ridge_map()), draws=20, floor=0.3, seed=1),
+    "PoLinTS-shared": lambda: PoLinTS(3, MAPS["KernelMap-few"](), draws=50, model="shared", floor=0.0),
+    "PoLinTS-sets": lambda: PoLinTS(None, ridge_map(ridge=1.0), draws=50, model="shared", ridge=1.0),
+    "LinUCB-shared": lambda: LinUCB(3, 4, model="shared", ridge=1.0, arm_radius="determinant"),
+    "LinUCB-features": lambda: LinUCB(3, 10, x_features=QUADRATIC),
+    "LinUCB-sets": lambda: LinUCB(None, 4, model="shared", arm_radius="closed_form", u_bound=5.0),
+    "LinUCBPhiHat-sets": lambda: LinUCBPhiHat(
+        None, ridge_map(), model="shared", arm_radius="determinant", u_bound=5.0, ridge=1.0
+    ),
+    "RobustPoLinUCB-sets": lambda: RobustPoLinUCB(None, ridge_map(), model="shared", optimism="joint"),
+    "LinUCBOracle-sets": lambda: LinUCBOracle(None, 4, 2, model="shared"),
+    "LinUCBOracle-features": lambda: LinUCBOracle(3, 10, 4, x_features=QUADRATIC, z_features=POWERS),
+    "RandomPolicy-sets": lambda: RandomPolicy(None),
+    "EpsilonGreedy-sets": lambda: EpsilonGreedy(PoLinUCB(None, ridge_map(), model="shared")),
+    "EpsilonGreedy-features": lambda: EpsilonGreedy(LinUCB(3, 10, x_features=QUADRATIC)),
     "RandomPolicy": lambda: RandomPolicy(3),
     "EpsilonGreedy": lambda: EpsilonGreedy(PoLinUCB(3, ridge_map()), epsilon=0.2),
     "EpsilonGreedy-nested": lambda: EpsilonGreedy(EpsilonGreedy(RobustPoLinUCB(3, ridge_map())), epsilon=1.0),
@@ -203,6 +234,20 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "LinUCBOracle",
         "LinUCBOracle-pair",
         "EpsilonGreedy",
+        "PoLinUCB-shared",
+        "PoLinUCB-features",
+        "PoLinUCB-sets",
+        "PoLinUCB-sets-joint",
+        "PoLinTS",
+        "PoLinTS-PerArmMap",
+        "PoLinTS-sets",
+        "LinUCB-shared",
+        "LinUCB-features",
+        "LinUCB-sets",
+        "LinUCBOracle-sets",
+        "LinUCBOracle-features",
+        "EpsilonGreedy-sets",
+        "EpsilonGreedy-features",
     }
     assert {name for name, make in POLICIES.items() if make().scale_free} == {
         "PoLinUCB",
@@ -222,4 +267,13 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "RandomPolicy",
         "EpsilonGreedy",
         "EpsilonGreedy-nested",
+        "PoLinUCB-shared",
+        "PoLinUCB-sets",
+        "PoLinTS",
+        "PoLinTS-PerArmMap",
+        "PoLinTS-shared",
+        "RobustPoLinUCB-sets",
+        "LinUCBOracle-sets",
+        "RandomPolicy-sets",
+        "EpsilonGreedy-sets",
     }

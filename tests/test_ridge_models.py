@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from postserve.linalg import kernels, reference
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.ridge import REFACTORISE_EVERY, RidgeModels
+from postserve.linalg.shared import SharedModel
 from postserve.types import FloatArray
 
 EPS = float(np.finfo(float).eps)
@@ -123,8 +124,13 @@ def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int, rid
         for u, target in zip(U, y, strict=True):
             module.add_row(gram, moment, squares, u, target)
             growth.append(module.rank_one(inverse, weights, u, target, np.empty(dim)))
-        module.project(inverse[None], weights[None], np.zeros(20, dtype=np.int64), U, means, widths)
-        states.append((gram, moment, squares, inverse, weights, means, widths, np.array(growth)))
+        first = np.zeros(20, dtype=np.int64)
+        module.project(inverse[None], weights[None], first, U, means, widths)
+        averages, solved = np.empty((20, outputs)), np.empty((20, dim))
+        module.average(weights[None], first, U, averages)
+        module.solve(inverse[None], first, U, solved)
+        sums, cache = (gram, moment, squares), (inverse, weights)
+        states.append((*sums, *cache, means, widths, averages, solved, np.array(growth)))
     for compiled, plain in zip(*states, strict=True):
         assert np.allclose(compiled, plain, rtol=1e-9, atol=1e-12)
 
@@ -223,3 +229,43 @@ def test_powers_of_two_scale_every_number_exactly(scale: float) -> None:
     assert np.array_equal(other.weights * by, one.weights)
     assert np.array_equal(other.inverse * np.outer(by, by), one.inverse)
     assert np.array_equal(other.noise_variance, one.noise_variance)
+
+
+@pytest.mark.parametrize("ridge", ["evidence", 0.5])
+@pytest.mark.parametrize("shared", [True, False])
+def test_deviations_are_draws_from_the_posterior_at_moved_rows(shared: bool, ridge: Any) -> None:
+    """Their covariance is that of u·(w - w_hat): one w for all rows where they share it."""
+    rng = np.random.default_rng(0)
+    blocks = {"x": 2, "z": 2}
+    models = SharedModel(blocks, ridge=ridge) if shared else RidgeModels(2, blocks, ridge=ridge)
+    for i in range(30):
+        models.update(i % 2, rng.normal(size=4) * [1, 2, 3, 0.5], rng.normal(size=1))
+    U, move = rng.normal(size=(2, 4)), rng.normal(size=(2, 2))
+    size, slots = 40_000, np.arange(2)
+    moves = np.broadcast_to(move, (size, 2, 2))
+    drawn = models.deviations(U, slots, models.block("z"), moves, rng)
+    at = U + np.hstack([np.zeros((2, 2)), move])
+    wanted = at @ models.inverse[0] @ at.T
+    if not shared:
+        wanted = np.diag([at[i] @ models.inverse[i] @ at[i] for i in slots])
+    error = 5.0 * np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)) * 2 / size)
+    assert (abs(drawn.T @ drawn / size - wanted) < error).all()
+
+
+def test_a_shared_model_is_one_regression_whoever_the_rows_are_of() -> None:
+    rng = np.random.default_rng(0)
+    shared, one = SharedModel({"x": 3}), RidgeModels(1, {"x": 3})
+    for i in range(40):
+        u, y = rng.normal(size=3), rng.normal(size=1)
+        shared.update(i, u, y)
+        one.update(0, u, y)
+    shared.add()
+    shared.remove(0)
+    assert np.array_equal(shared.weights, one.weights)
+    U = rng.normal(size=(5, 3))
+    slots = np.array([7, 1, 0, 3, 9])
+    for mine, plain in zip(shared.project(U, slots), one.project(U, slots * 0), strict=True):
+        assert np.array_equal(mine, plain)
+    assert shared.inverse_blocks(slots, slice(0, 2), slice(0, 3)).shape == (5, 2, 3)
+    assert shared.weights_of(slots).shape == (5, 1, 3)
+    assert np.array_equal(shared.ellipsoid(slots).pulls, np.full(5, 40.0))

@@ -58,8 +58,9 @@ class Policy(Protocol):
 class ContextMap(Protocol):
     """phi_hat: x -> E[z|x], with the radius of its confidence set.
 
-    `arms` are ids: a map shared by all arms gives equal rows. Input that cannot be used raises
-    `InvalidInput` and changes nothing.
+    `arms` are ids, and x is one context for all of them, (dim_x,), or one row an arm, (len(arms), dim_x):
+    a map shared by all arms gives equal rows for one x. Input that cannot be used raises `InvalidInput`
+    and changes nothing.
     """
 
     @property
@@ -76,8 +77,10 @@ class ContextMap(Protocol):
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e at x of shape (len(arms),): how far phi(x) may be from phi_hat(x), not negative."""
 
-    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
-        """A draw of phi(x) of shape (len(arms), dim_z), for Thompson sampling."""
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """A draw of phi(x) of shape (len(arms), dim_z), for Thompson sampling; with size, (size, …)."""
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x where this arm was served."""

@@ -35,6 +35,33 @@ def matrix(name: str, value: Any, rows: int | None, columns: int | None) -> Floa
     return array
 
 
+def context(name: str, value: Any, dim: int | None, arms: int | None) -> FloatArray:
+    """A finite vector of length dim, or a matrix with a row of that length for each of the arms.
+
+    None leaves the length, or the number of rows, free.
+    """
+    array = _floats(name, value)
+    right = array.ndim in (1, 2) and dim in (None, array.shape[-1])
+    if not right or (array.ndim == 2 and arms not in (None, len(array))):
+        length = "m" if dim is None else dim
+        wanted = f"({length},)" if arms is not None else f"(n, {length})"
+        if arms is not None and array.ndim == 2:
+            wanted += f", or ({arms}, {length}): a row an arm"
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted {wanted}")
+    _check_finite(name, array)
+    return array
+
+
+def cube(name: str, value: Any, dim: int | None) -> FloatArray:
+    """A batch of what `context` takes: finite, (n, dim) or (n, arms, dim)."""
+    array = _floats(name, value)
+    if array.ndim not in (2, 3) or dim not in (None, array.shape[-1]):
+        length = "m" if dim is None else dim
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted (n, {length}) or (n, arms, {length})")
+    _check_finite(name, array)
+    return array
+
+
 def number(
     name: str,
     value: Any,

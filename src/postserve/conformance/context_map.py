@@ -58,6 +58,36 @@ def asking_changes_nothing(make: Make) -> None:
     require(same(before, snapshot(phi_hat)), "asking changed the map")
 
 
+def rows_go_with_their_arms(make: Make) -> None:
+    """A row an arm gives what each row gives alone, and equal rows what one x gives."""
+    phi_hat = _taught(make())
+    X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
+    for name, ask in (("predict", phi_hat.predict), ("radius", phi_hat.radius)):
+        alone = [ask(x, (arm,))[0] for x, arm in zip(X, ARMS, strict=True)]
+        require(close(ask(X, ARMS), alone, 1e-9), f"{name} of rows is not that of each row")
+        equal = ask(np.repeat(X[:1], len(ARMS), axis=0), ARMS)
+        require(close(equal, ask(X[0], ARMS), 1e-12), f"{name} of equal rows is not that of one x")
+        require_invalid(f"{name} of a row too few", ask, X[1:], ARMS)
+
+
+def draws_scatter_around_the_prediction(make: Make) -> None:
+    """sample, of one x or of rows, once or many times, has predict as its mean, and the radius bounds it."""
+    phi_hat = _taught(make())
+    X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
+    for x in (X[0], X):
+        drawn = phi_hat.sample(x, ARMS, np.random.default_rng(0), 2000)
+        once = phi_hat.sample(x, ARMS, np.random.default_rng(0))
+        shapes = drawn.shape, once.shape
+        wanted = (2000, len(ARMS), phi_hat.dim_z), (len(ARMS), phi_hat.dim_z)
+        require(shapes == wanted, f"sample gave the shapes {shapes}, wanted {wanted}")
+        off = drawn - phi_hat.predict(x, ARMS)
+        radius = phi_hat.radius(x, ARMS)
+        limit = 5.0 * radius[:, None] / np.sqrt(len(drawn)) + 1e-9
+        require(bool((abs(off.mean(axis=0)) <= limit).all()), "the mean of many draws is not the prediction")
+        spread = np.sqrt((off**2).sum(axis=2).mean(axis=0))
+        require(bool((spread <= 1.2 * radius + 1e-9).all()), f"draws scatter by {spread} in {radius}")
+
+
 def inputs_are_not_kept(make: Make) -> None:
     """Arrays handed over are neither changed nor kept."""
     one, other = make(), make()
@@ -151,6 +181,8 @@ CONTEXT_MAP_CHECKS: tuple[Callable[[Make], None], ...] = (
     it_has_the_verbs,
     answers_have_the_right_shapes,
     asking_changes_nothing,
+    rows_go_with_their_arms,
+    draws_scatter_around_the_prediction,
     inputs_are_not_kept,
     state_round_trips,
     bad_input_is_refused,

@@ -7,18 +7,23 @@ import numpy as np
 
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
+    arms_of,
     chances,
     choose,
     close,
+    feedback,
     learnt,
     play,
     reload,
     require,
     require_invalid,
     rounds_for,
+    rows_apart,
     same,
     snapshot,
+    some_rounds,
 )
+from postserve.errors import InvalidInput
 from postserve.state import Persistent
 from postserve.types import Rounds
 
@@ -27,12 +32,12 @@ N = 40
 
 
 def it_has_the_verbs(make: Make) -> None:
-    """`make` makes a policy, with at least two arms and all that the protocol names."""
+    """`make` makes a policy, with at least two arms (or decision sets) and all that the protocol names."""
     require(callable(make), f"got a {type(make).__name__}, wanted a function that makes a fresh policy")
     policy = make()
     for name in ("arms", "dim_x", "dim_z", "select", "propensities", "update", "observe", "credit"):
         require(hasattr(policy, name), f"the policy has no {name}")
-    require(len(policy.arms) >= 2, f"the policy has {len(policy.arms)} arms, wanted two or more to check")
+    require(len(policy.arms) != 1, "the policy has 1 arm, wanted two or more to check, or decision sets")
 
 
 def select_is_pure(make: Make) -> None:
@@ -53,13 +58,15 @@ def inputs_are_not_kept(make: Make) -> None:
     """Arrays handed over are neither changed nor kept."""
     one, other = make(), make()
     rounds = rounds_for(one, N)
-    for i, (x, z) in enumerate(zip(rounds.x, rounds.z, strict=True)):
-        arm = one.arms[i % len(one.arms)]
+    arms = arms_of(one)
+    for i in range(N):
+        column = i % len(arms)
+        x, z, reward = feedback(rounds, i, column)
         mine, follow_up = x.copy(), z.copy()
-        one.update(mine, arm, follow_up, float(rounds.rewards[i, 0]))
+        one.update(mine, arms[column], follow_up, reward)
         require(np.array_equal(mine, x) and np.array_equal(follow_up, z), "update changed its inputs")
         mine[:] = follow_up[:] = np.nan
-        other.update(x, arm, z, float(rounds.rewards[i, 0]))
+        other.update(x, arms[column], z, reward)
     require(same(snapshot(one), snapshot(other)), "an array handed over was kept, and changed later")
 
 
@@ -91,8 +98,10 @@ def update_is_observe_then_credit(make: Make) -> None:
     """z first and the reward later teach the same as both at once."""
     whole, staged = make(), make()
     rounds = rounds_for(whole, N)
-    for i, (x, z) in enumerate(zip(rounds.x, rounds.z, strict=True)):
-        arm, reward = whole.arms[i % len(whole.arms)], float(rounds.rewards[i, i % len(whole.arms)])
+    arms = arms_of(whole)
+    for i in range(N):
+        arm = arms[i % len(arms)]
+        x, z, reward = feedback(rounds, i, i % len(arms))
         whole.update(x, arm, z, reward)
         z_hat = staged.observe(x, arm, z)
         staged.credit(x, arm, z, reward, z_hat=z_hat)
@@ -105,10 +114,11 @@ def many_decisions_may_be_open(make: Make) -> None:
     rounds = rounds_for(policy, N)
     rng = np.random.default_rng(1)
     arms = [choose(policy, x, z, rng).arm for x, z in zip(rounds.x, rounds.z, strict=True)]
-    z_hats = {int(i): policy.observe(rounds.x[i], arms[i], rounds.z[i]) for i in rng.permutation(N)}
+    came = [feedback(rounds, i, arms_of(policy).index(arm)) for i, arm in enumerate(arms)]
+    z_hats = {i: policy.observe(came[i][0], arms[i], came[i][1]) for i in rng.permutation(N).tolist()}
     for i in rng.permutation(N).tolist():
-        reward = float(rounds.rewards[i, policy.arms.index(arms[i])])
-        policy.credit(rounds.x[i], arms[i], rounds.z[i], reward, z_hat=z_hats[i])
+        x, z, reward = came[i]
+        policy.credit(x, arms[i], z, reward, z_hat=z_hats[i])
     require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "late feedback broke the policy")
 
 
@@ -118,7 +128,7 @@ def order_does_not_matter_where_promised(make: Make) -> None:
     if not getattr(one, "order_free", False):
         return
     rounds = rounds_for(one, 3 * N)
-    arms = np.arange(3 * N) % len(one.arms)
+    arms = np.arange(3 * N) % len(arms_of(one))
     _teach(one, rounds, arms, range(3 * N))
     _teach(other, rounds, arms, np.random.default_rng(1).permutation(3 * N).tolist())
     _require_equal_learners(one, other, "another order of updates")
@@ -134,7 +144,7 @@ def merging_adds_up_where_promised(make: Make) -> None:
             require(same(before, snapshot(left)), "a refused merge changed the policy")
         return
     rounds = rounds_for(whole, 3 * N)
-    arms = np.arange(3 * N) % len(whole.arms)
+    arms = np.arange(3 * N) % len(arms_of(whole))
     _teach(whole, rounds, arms, range(3 * N))
     _teach(left, rounds, arms, range(N))
     _teach(right, rounds, arms, range(N, 3 * N))
@@ -148,20 +158,21 @@ def propensities_are_right(make: Make) -> None:
     """They sum to one, are zero where not eligible, and are what select does."""
     trained, rounds = _trained(make)
     for policy in (make(), trained):
-        for eligible in (None, list(policy.arms[1:])):
+        for eligible in (None, list(policy.arms[1:])) if policy.arms else (None,):
             x, z = rounds.x[0], rounds.z[0]
             p = chances(policy, x, z, arms=eligible)
-            require(p.shape == (len(policy.arms),), f"propensities have shape {p.shape}")
+            everyone = arms_of(policy)
+            require(p.shape == (len(everyone),), f"propensities have shape {p.shape}")
             require(bool((p >= 0.0).all()) and abs(p.sum() - 1.0) < 1e-9, f"propensities are {p}")
             rng = np.random.default_rng(1)
             drawn = [choose(policy, x, z, rng, arms=eligible) for _ in range(1000)]
-            slots = np.array([policy.arms.index(decision.arm) for decision in drawn])
+            slots = np.array([everyone.index(decision.arm) for decision in drawn])
             said = np.array([decision.propensity for decision in drawn])
             require(close(said, p[slots], 1e-9), "a decision's propensity is not that of its arm")
             frequency = np.bincount(slots, minlength=len(p)) / len(drawn)
             tolerance = 5.0 * np.sqrt(p * (1.0 - p) / len(drawn)) + 1e-9
             require(bool((abs(frequency - p) <= tolerance).all()), f"drew {frequency} where {p} was said")
-            outside = [policy.arms.index(arm) for arm in policy.arms if eligible and arm not in eligible]
+            outside = [everyone.index(arm) for arm in everyone if eligible and arm not in eligible]
             require(not p[outside].any(), "an arm that is not eligible has a propensity")
 
 
@@ -169,7 +180,7 @@ def bad_input_is_refused(make: Make) -> None:
     """NaN, infinity, wrong shapes and types, unknown arms raise InvalidInput and change nothing."""
     policy, rounds = _trained(make)
     before = snapshot(policy)
-    x, z, arm, rng = rounds.x[0], rounds.z[0], policy.arms[0], np.random.default_rng(0)
+    (x, z, _), arm, rng = feedback(rounds, 0, 0), arms_of(policy)[0], np.random.default_rng(0)
     bad_vectors: dict[str, Any] = {
         "NaN": np.where(np.arange(len(x)) == 0, np.nan, x),
         "infinity": np.where(np.arange(len(x)) == 0, np.inf, x),
@@ -182,7 +193,8 @@ def bad_input_is_refused(make: Make) -> None:
     if policy.dim_x is not None:
         bad_vectors["a vector too long"] = np.append(x, 1.0)
     for what, bad in bad_vectors.items():
-        require_invalid(f"select with x = {what}", choose, policy, bad, z, rng)
+        if policy.arms or what != "a matrix":  # a row is a decision set
+            require_invalid(f"select with x = {what}", choose, policy, bad, z, rng)
         require_invalid(f"update with x = {what}", policy.update, bad, arm, z, 1.0)
         require_invalid(f"observe with x = {what}", policy.observe, bad, arm, z)
         require_invalid(f"credit with x = {what}", policy.credit, bad, arm, z, 1.0, z_hat=z)
@@ -195,13 +207,14 @@ def bad_input_is_refused(make: Make) -> None:
     for bad in (np.nan, np.inf, None, "1", 1e200, [1.0]):
         require_invalid(f"update with reward = {bad}", policy.update, x, arm, z, bad)
         require_invalid(f"credit with reward = {bad}", policy.credit, x, arm, z, bad, z_hat=z)
-    for bad in (max(policy.arms) + 1, -1, 0.0, "0", None, True):
+    unknown = [max(policy.arms) + 1] if policy.arms else []
+    for bad in (*unknown, -1, 0.0, "0", None, True):
         require_invalid(f"update with arm = {bad}", policy.update, x, bad, z, 1.0)
         require_invalid(f"observe with arm = {bad}", policy.observe, x, bad, z)
-    for bad in ([], [max(policy.arms) + 1], [arm, arm], [0.5], "0", arm):
+    for bad in ([], unknown or [0], [arm, arm], [0.5], "0", arm):
         require_invalid(f"arms = {bad}", choose, policy, x, z, rng, arms=bad)
     for bad in (None, 0, np.random.RandomState(0)):
-        require_invalid(f"rng = {bad}", choose, policy, x, z, bad)
+        require_invalid(f"rng = {bad}", choose, policy, rounds.x[0], rounds.z[0], bad)
     require(same(before, snapshot(policy)), "refused input changed the policy")
 
 
@@ -209,6 +222,10 @@ def arms_come_and_go(make: Make) -> None:
     """New arms are served and learn, removed ones are refused, and no id comes twice."""
     policy, rounds = _trained(make)
     if not hasattr(policy, "add_arm"):
+        return
+    if not policy.arms:
+        require_invalid("adding an arm to decision sets", policy.add_arm)
+        require_invalid("removing an arm of decision sets", policy.remove_arm, 0)
         return
     x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
     old = policy.arms
@@ -234,11 +251,13 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     if not hasattr(one, "update_batch"):
         return
     rounds = rounds_for(one, N)
-    arms = np.array([one.arms[i % len(one.arms)] for i in range(N)])
-    rewards = rounds.rewards[np.arange(N), np.arange(N) % len(one.arms)]
-    one.update_batch(rounds.x, arms, rounds.z, rewards)
+    columns = np.arange(N) % len(arms_of(one))
+    arms = np.array(arms_of(one))[columns]
+    came = [feedback(rounds, i, int(column)) for i, column in enumerate(columns)]
+    X, Z, rewards = (np.array(part) for part in zip(*came, strict=True))
+    one.update_batch(X, arms, Z, rewards)
     for i in range(N):
-        other.update(rounds.x[i], int(arms[i]), rounds.z[i], float(rewards[i]))
+        other.update(X[i], int(arms[i]), Z[i], float(rewards[i]))
     require(same(snapshot(one), snapshot(other)), "update_batch taught otherwise than update")
     if not hasattr(one, "select_batch"):
         return
@@ -249,12 +268,13 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     require(batch.arms.tolist() == [d.arm for d in single], "select_batch chose otherwise than select")
     require(batch.propensities.tolist() == [d.propensity for d in single], "its propensities differ")
     before = snapshot(one)
-    broken = rounds.x.copy()
-    broken[-1, 0] = np.nan
-    require_invalid("a batch with a NaN row", one.update_batch, broken, arms, rounds.z, rewards)
-    require_invalid("a batch short of arms", one.update_batch, rounds.x, arms[1:], rounds.z, rewards)
-    require_invalid("unknown arms", one.update_batch, rounds.x, arms + 99, rounds.z, rewards)
-    require_invalid("select_batch with a NaN row", one.select_batch, broken, rng, **early)
+    broken, shown = X.copy(), rounds.x.copy()
+    broken[-1, 0] = shown[-1, ..., 0] = np.nan
+    require_invalid("a batch with a NaN row", one.update_batch, broken, arms, Z, rewards)
+    require_invalid("a batch short of arms", one.update_batch, X, arms[1:], Z, rewards)
+    unknown = arms + 99 if one.arms else arms - 99
+    require_invalid("unknown arms", one.update_batch, X, unknown, Z, rewards)
+    require_invalid("select_batch with a NaN row", one.select_batch, shown, rng, **early)
     require(same(before, snapshot(one)), "a refused batch changed the policy")
 
 
@@ -292,17 +312,70 @@ def a_missing_z_is_never_silent(make: Make) -> None:
     """A reward without z is refused, changing nothing, unless the policy was told what to do."""
     policy, rounds = _trained(make)
     before = snapshot(policy)
-    told = getattr(policy, "missing_z", "raise")
+    told, x, arm = getattr(policy, "missing_z", "raise"), feedback(rounds, 0, 0)[0], arms_of(policy)[0]
     if policy.dim_z is None or told != "raise":
-        policy.update(rounds.x[0], policy.arms[0], None, 1.0)
+        policy.update(x, arm, None, 1.0)
         changed = not same(before, snapshot(policy))
         require(told != "drop" or not changed, "a reward that was to be dropped changed the policy")
         require(told != "impute" or changed, "a reward whose z was to be imputed taught nothing")
         return
-    require_invalid("update without z", policy.update, rounds.x[0], policy.arms[0], None, 1.0)
-    require_invalid("credit without z", policy.credit, rounds.x[0], policy.arms[0], None, 1.0)
-    require_invalid("observe without z", policy.observe, rounds.x[0], policy.arms[0], None)
+    require_invalid("update without z", policy.update, x, arm, None, 1.0)
+    require_invalid("credit without z", policy.credit, x, arm, None, 1.0)
+    require_invalid("observe without z", policy.observe, x, arm, None)
     require(same(before, snapshot(policy)), "a refused reward changed the policy")
+
+
+def rows_are_contexts_of_their_own(make: Make) -> None:
+    """A row an arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
+    policy, rounds = _trained(make)
+    if not policy.arms:
+        return
+    x, z, k = rounds.x[0], rounds.z[0], len(policy.arms)
+    same_for_all, rng = np.repeat(x[None], k, axis=0), np.random.default_rng(1)
+    try:
+        chances(policy, same_for_all, z)
+    except InvalidInput:
+        return  # one context for all arms is all it takes
+    for one, other in zip(rounds.x, rounds.z, strict=True):
+        p = chances(policy, np.repeat(one[None], k, axis=0), other)
+        require(np.array_equal(p, chances(policy, one, other)), "equal rows are not what one x is")
+    before = snapshot(policy)
+    for wrong in (same_for_all[1:], np.repeat(x[None], k + 1, axis=0), np.repeat(x[None], 0, axis=0)):
+        require_invalid(f"x of shape {wrong.shape} for {k} arms", choose, policy, wrong, z, rng)
+    broken = same_for_all.copy()
+    broken[-1, 0] = np.nan
+    require_invalid("rows with a NaN", choose, policy, broken, z, rng)
+    require(same(before, snapshot(policy)), "rows that were refused changed the policy")
+    apart = rows_apart(some_rounds(k * N, len(x), len(z), k, seed=5), N)
+    play(policy, apart, np.random.default_rng(1))
+    backwards = list(range(k))[::-1]
+    for X, Z in zip(apart.x[:8], apart.z[:8], strict=True):
+        p = chances(policy, X, Z)
+        turned = chances(policy, X[::-1], Z[::-1], arms=[policy.arms[i] for i in backwards])
+        require(close(p, turned, 1e-9), "rows do not go with the arms in whose order they are given")
+        some = chances(policy, X[1:], Z[1:], arms=policy.arms[1:])
+        require(some[0] == 0.0 and abs(some.sum() - 1.0) < 1e-9, f"of all but the first it says {some}")
+    if hasattr(policy, "select_batch"):
+        early = {"Z": apart.z} if getattr(policy, "sees_z", False) else {}
+        batch = policy.select_batch(apart.x, np.random.default_rng(1), **early)
+        rng = np.random.default_rng(1)
+        single = [choose(policy, X, Z, rng).arm for X, Z in zip(apart.x, apart.z, strict=True)]
+        require(batch.arms.tolist() == single, "select_batch chose otherwise than select")
+
+
+def decision_sets_are_rows(make: Make) -> None:
+    """Without arms of its own, any number of candidates can be shown, and their order is no matter."""
+    policy, rounds = _trained(make)
+    if policy.arms:
+        return
+    x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
+    require(choose(policy, x[:1], z[:1], rng) == (0, 1.0), "a single candidate is not what is chosen")
+    many, after = x.repeat(9, axis=0), z.repeat(9, axis=0)
+    require(chances(policy, many, after).shape == (len(many),), "candidates that tie have no propensities")
+    turned = chances(policy, x[::-1], z[::-1])[::-1]
+    require(close(chances(policy, x, z), turned, 1e-9), "the order of the candidates changed a propensity")
+    for wrong in (x[0], x[:0], x[None], np.full_like(x, np.nan)):
+        require_invalid(f"candidates of shape {wrong.shape}", choose, policy, wrong, z, rng)
 
 
 POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
@@ -322,6 +395,8 @@ POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
     units_do_not_matter_where_promised,
     forgetting_is_a_verb_of_its_own,
     a_missing_z_is_never_silent,
+    rows_are_contexts_of_their_own,
+    decision_sets_are_rows,
 )
 
 
@@ -344,7 +419,8 @@ def _trained(make: Make) -> tuple[Any, Rounds]:
 
 def _teach(policy: Any, rounds: Rounds, arms: Any, order: Any) -> None:
     for i in order:
-        policy.update(rounds.x[i], policy.arms[arms[i]], rounds.z[i], float(rounds.rewards[i, arms[i]]))
+        x, z, reward = feedback(rounds, i, arms[i])
+        policy.update(x, arms_of(policy)[arms[i]], z, reward)
 
 
 def _require_equal_learners(one: Any, other: Any, what: str) -> None:

@@ -15,6 +15,8 @@ from postserve.state import Arrays, Persistent, arrays_of, objects_of
 from postserve.types import Decision, FloatArray, Rounds
 
 POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)
+CANDIDATES = 4
+"""Rows of the decision sets that policies without arms are shown."""
 
 
 def require(condition: bool | np.bool_, message: str) -> None:
@@ -50,8 +52,36 @@ def some_rounds(n: int, dim_x: int, dim_z: int, n_arms: int, seed: int = 0) -> R
 
 
 def rounds_for(policy: Any, n: int, seed: int = 0) -> Rounds:
-    """Rounds of the policy's dimensions, invented where it looks at none."""
-    return some_rounds(n, policy.dim_x or 3, policy.dim_z or 2, len(policy.arms), seed)
+    """Rounds of the policy's dimensions, invented where it looks at none; sets of rows if it has no arms."""
+    dim_x = getattr(getattr(policy, "x_features", None), "n_features_in_", policy.dim_x or 3)
+    dim_z = getattr(getattr(policy, "z_features", None), "n_features_in_", policy.dim_z or 2)
+    if policy.arms:
+        return some_rounds(n, dim_x, dim_z, len(policy.arms), seed)
+    return rows_apart(some_rounds(n * CANDIDATES, dim_x, dim_z, 1, seed), n)
+
+
+def rows_apart(rounds: Rounds, n: int) -> Rounds:
+    """The rounds in n groups, each one round with a row an arm: what its own arm would have given."""
+    arms = len(rounds.x) // n
+    own = np.arange(len(rounds.x)) % rounds.rewards.shape[1]
+    rewards, means = (part[np.arange(len(own)), own] for part in (rounds.rewards, rounds.means))
+    return Rounds(
+        rounds.x.reshape(n, arms, -1),
+        rounds.z.reshape(n, arms, -1),
+        rewards.reshape(n, arms),
+        means.reshape(n, arms),
+    )
+
+
+def arms_of(policy: Any) -> tuple[int, ...]:
+    """The policy's arms; of one that takes decision sets, the rows of those it is shown here."""
+    return tuple(policy.arms) or tuple(range(CANDIDATES))
+
+
+def feedback(rounds: Rounds, i: int, column: int) -> tuple[FloatArray, FloatArray, float]:
+    """x, z and the reward that go with the arm of that column in round i."""
+    x, z = (part[i] if part.ndim == 2 else part[i, column] for part in (rounds.x, rounds.z))
+    return x, z, float(rounds.rewards[i, column])
 
 
 def choose(policy: Any, x: FloatArray, z: FloatArray, rng: np.random.Generator, **options: Any) -> Decision:
@@ -71,9 +101,10 @@ def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatA
 def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
     """Select and update round after round; the arms that were chosen."""
     chosen = []
-    for x, z, rewards in zip(rounds.x, rounds.z, rounds.rewards, strict=True):
-        arm = choose(policy, x, z, rng).arm
-        policy.update(x, arm, z, float(rewards[policy.arms.index(arm)]))
+    for i in range(len(rounds.x)):
+        arm = choose(policy, rounds.x[i], rounds.z[i], rng).arm
+        x, z, reward = feedback(rounds, i, arms_of(policy).index(arm))
+        policy.update(x, arm, z, reward)
         chosen.append(arm)
     return chosen
 

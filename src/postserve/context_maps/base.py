@@ -9,7 +9,7 @@ import numpy.typing as npt
 from postserve.errors import InvalidInput
 from postserve.state import Persistent
 from postserve.types import FloatArray
-from postserve.validation import generator, integer, vector
+from postserve.validation import context, generator, integer, vector
 
 
 class SharedMap(Persistent, abstract=True):
@@ -40,19 +40,22 @@ class SharedMap(Persistent, abstract=True):
         return False
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat(x), one equal row an arm."""
-        z_hat = self._predict(vector("x", x, self.dim_x))
-        return np.repeat(z_hat[None], _count(arms), axis=0)
+        """phi_hat(x), one row an arm: equal ones, unless x has a row an arm."""
+        return _for_each(arms, self._predict(context_rows(x, self.dim_x, arms)))
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e: the radius of the ball around phi_hat(x) in which phi(x) is believed to lie."""
-        return np.full(_count(arms), self._radius(vector("x", x, self.dim_x)))
+        return _for_each(arms, self._radius(context_rows(x, self.dim_x, arms)))
 
-    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
-        """A draw of phi(x) around phi_hat(x): one equal row an arm."""
-        x = vector("x", x, self.dim_x)
-        draw = self._predict(x) + self._spread(x) * generator(rng).standard_normal(self.dim_z)
-        return np.repeat(draw[None], _count(arms), axis=0)
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """A draw of phi(x) around phi_hat(x), as `predict`; with `size`, that many, along the first axis."""
+        X, rng = context_rows(x, self.dim_x, arms), generator(rng)
+        n = 1 if size is None else integer("size", size, least=0)
+        rows = self._predict(X) + self._deviations(X, n, rng)
+        drawn = np.repeat(rows, len(arms), axis=1) if len(X) != len(arms) else rows
+        return np.asarray(drawn[0] if size is None else drawn)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x."""
@@ -60,20 +63,39 @@ class SharedMap(Persistent, abstract=True):
         self._learn(vector("x", x, self.dim_x), vector("z", z, self.dim_z))
 
     @abstractmethod
-    def _predict(self, x: FloatArray) -> FloatArray: ...
+    def _predict(self, X: FloatArray) -> FloatArray:
+        """phi_hat of every row."""
 
     @abstractmethod
-    def _radius(self, x: FloatArray) -> float: ...
+    def _radius(self, X: FloatArray) -> FloatArray:
+        """e at every row."""
 
-    def _spread(self, x: FloatArray) -> FloatArray:
-        """Standard deviation of each coordinate: their squares sum to the squared radius."""
-        return np.full(self.dim_z, self._radius(x) / np.sqrt(self.dim_z))
+    def _spread(self, X: FloatArray) -> FloatArray:
+        """Standard deviation of each coordinate at every row: their squares sum to the squared radius."""
+        return share_out(self._radius(X), np.zeros(self.dim_z))
+
+    def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draws of phi - phi_hat at every row, (size, rows, dim_z); rows of one draw move together."""
+        return np.asarray(self._spread(X) * rng.standard_normal((size, 1, self.dim_z)))
 
     @abstractmethod
     def _learn(self, x: FloatArray, z: FloatArray) -> None: ...
 
 
-def _count(arms: Sequence[int]) -> int:
+def context_rows(x: npt.ArrayLike, dim_x: int, arms: Sequence[int]) -> FloatArray:
+    """x as rows: one for all arms, or one an arm."""
     if not hasattr(arms, "__len__") or isinstance(arms, str):
         raise InvalidInput(f"arms is {arms!r}, wanted a sequence of arm ids")
-    return len(arms)
+    rows = context("x", x, dim_x, len(arms))
+    return rows[None] if rows.ndim == 1 else rows
+
+
+def share_out(radius: FloatArray, noise: FloatArray) -> FloatArray:
+    """Standard deviations in proportion to each output's noise whose squares sum to the squared radius."""
+    total = float(np.linalg.norm(noise))
+    shares = noise / total if total > 0.0 else np.full(len(noise), 1.0 / np.sqrt(len(noise)))
+    return np.asarray(radius[:, None] * shares)
+
+
+def _for_each(arms: Sequence[int], rows: FloatArray) -> FloatArray:
+    return rows if len(rows) == len(arms) else np.repeat(rows, len(arms), axis=0)

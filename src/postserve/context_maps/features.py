@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.types import FloatArray
-from postserve.validation import vector
+from postserve.validation import matrix, vector
 
 
 @runtime_checkable
@@ -25,22 +25,31 @@ def raw_features(features: Features | None, x: FloatArray) -> Any:
     if features is None:
         return x
     if isinstance(features, Transformer):
-        rows = features.transform(x[None].copy())
-        return (rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows))[0]
+        return raw_rows(features, x[None].copy())[0]
     return features(x.copy())  # a copy: a callable may work in place
 
 
-def apply_features(features: Features | None, x: FloatArray, dim: int) -> FloatArray:
-    """The features of x, checked to be `dim` finite numbers."""
-    return x if features is None else vector("features(x)", raw_features(features, x), dim)
+def raw_rows(features: Transformer, X: Any) -> Any:
+    """What a transformer says of many rows, as an array, unchecked."""
+    rows = features.transform(X)
+    return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+
+
+def feature_rows(name: str, features: Features | None, X: FloatArray, dim: int) -> FloatArray:
+    """The features of every row, checked to be `dim` finite numbers each."""
+    if features is None:
+        return X
+    if isinstance(features, Transformer):
+        return matrix(name, raw_rows(features, X.copy()), len(X), dim)
+    if len(X) == 1:
+        return vector(name, features(X[0].copy()), dim)[None]
+    return np.array([vector(name, features(x.copy()), dim) for x in X]).reshape(len(X), dim)
 
 
 def count_features(features: Features | None, dim_x: int) -> int:
     """How many features there are, asked at x = 0 (where their values need not be finite)."""
-    if features is not None and not isinstance(features, Transformer) and not callable(features):
-        raise InvalidInput(
-            f"features is a {type(features).__name__}, wanted a callable or a fitted transformer"
-        )
+    if features is not None:
+        check_callable("features", features)
     try:
         with np.errstate(all="ignore"):
             shape = np.shape(raw_features(features, np.zeros(dim_x)))
@@ -54,6 +63,14 @@ def count_features(features: Features | None, dim_x: int) -> int:
     return int(shape[0])
 
 
+def check_callable(name: str, features: Any) -> None:
+    """Refuse what is neither a function of a row nor a transformer of rows."""
+    if isinstance(features, type) or not (isinstance(features, Transformer) or callable(features)):
+        raise InvalidInput(
+            f"{name} is a {type(features).__name__}, wanted a callable or a fitted transformer"
+        )
+
+
 def probe(function: Any, dim_x: int) -> FloatArray:
     """What a callable says at one fixed x, to know it again when it is handed back on loading."""
     try:
@@ -64,8 +81,7 @@ def probe(function: Any, dim_x: int) -> FloatArray:
     return np.nan_to_num(answer.ravel())
 
 
-def check_probe(name: str, function: Any, dim_x: int, stored: FloatArray) -> None:
+def check_probe(name: str, now: FloatArray, stored: FloatArray) -> None:
     """Raise where the callable handed back does not say what the saved one said."""
-    now = probe(function, dim_x)
     if now.shape != stored.shape or not np.allclose(now, stored):
         raise StateMismatch(f"the {name} handed back answers otherwise than when saved, wanted the same")

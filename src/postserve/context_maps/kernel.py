@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 
 from postserve import confidence
-from postserve.context_maps.base import SharedMap
+from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance
 from postserve.context_maps.pairs import Pairs
-from postserve.linalg.ridge import ONLY, RidgeModels
+from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, Prior, Ridge
 from postserve.validation import integer, number, one_of
@@ -100,25 +100,19 @@ class KernelMap(SharedMap):
         self._pairs.forget(keep)
         self._models.forget(keep)
 
-    def _predict(self, x: FloatArray) -> FloatArray:
-        row = self._rows(self._landmarks.features(x[None]).rows)
-        z_hat: FloatArray = self._models.project(row, ONLY).means[0]
-        return z_hat
+    def _predict(self, X: FloatArray) -> FloatArray:
+        return self._models.average(self._rows(self._landmarks.features(X).rows))
 
-    def _radius(self, x: FloatArray) -> float:
-        features = self._landmarks.features(x[None])
-        width = self._models.project(self._rows(features.rows), ONLY).widths[0]
+    def _radius(self, X: FloatArray) -> FloatArray:
+        features = self._landmarks.features(X)
+        width = self._models.project(self._rows(features.rows)).widths
         # What the landmarks leave of x is a direction no pair has spoken of: there the prior holds.
-        width = np.hypot(width, np.sqrt(features.left[0] / self._models.ridge[0]))
-        return self.radius_scale * float(
-            confidence.map_radius_posterior(width=width, noise_scale=self._noise())
-        )
+        width = np.hypot(width, np.sqrt(features.left / self._models.ridge[0]))
+        return self.radius_scale * confidence.map_radius_posterior(width=width, noise_scale=self._noise())
 
-    def _spread(self, x: FloatArray) -> FloatArray:
+    def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
-        noise = self._noise()
-        total = float(np.linalg.norm(noise))
-        return noise * (self._radius(x) / total) if total > 0.0 else super()._spread(x)
+        return share_out(self._radius(X), self._noise())
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         if self._rebuilt_at < LAST_REBUILD * self.landmarks:
@@ -151,8 +145,8 @@ class KernelMap(SharedMap):
         """Features there is room for: no more landmarks can come before the next rebuild."""
         return min(self.landmarks, max(1, 2 * self._rebuilt_at))
 
-    def _fresh_models(self, ridge: Ridge) -> RidgeModels:
-        return RidgeModels(1, {"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
+    def _fresh_models(self, ridge: Ridge) -> SharedModel:
+        return SharedModel({"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
 
     def _rows(self, features: FloatArray) -> FloatArray:
         """Features, zeros for the landmarks still to come, and 1 for the intercept."""

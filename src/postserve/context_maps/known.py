@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap
@@ -41,17 +42,18 @@ class KnownMap(SharedMap):
         """Nothing was learnt, nothing is added."""
         refuse_other_settings(self, other)
 
-    def _predict(self, x: FloatArray) -> FloatArray:
-        return vector("function(x)", self.function(x.copy()), self.dim_z).copy()
+    def _predict(self, X: FloatArray) -> FloatArray:
+        rows = [vector("function(x)", self.function(x.copy()), self.dim_z) for x in X]
+        return np.array(rows).reshape(len(X), self.dim_z)
 
     def _arrays(self) -> Arrays:
         return {"probe": probe(self.function, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
-        check_probe("function", self.function, self.dim_x, arrays.take("probe", (None,)))
+        check_probe("function", probe(self.function, self.dim_x), arrays.take("probe", (None,)))
 
-    def _radius(self, x: FloatArray) -> float:
-        return 0.0
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return np.zeros(len(X))
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         pass

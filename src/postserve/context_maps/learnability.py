@@ -3,7 +3,7 @@
 import numpy as np
 
 from postserve import confidence
-from postserve.linalg.ridge import ONLY, RidgeModels
+from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import number
@@ -22,7 +22,7 @@ class Learnability:
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
-        self._errors = RidgeModels(1, {"x": dim_x}, n_outputs=dim_z, ridge=self.ridge)
+        self._errors = SharedModel({"x": dim_x}, n_outputs=dim_z, ridge=self.ridge)
 
     @property
     def settings(self) -> dict[str, float]:
@@ -38,15 +38,13 @@ class Learnability:
         """Take note of an error z - phi_hat(x) made before z was learnt."""
         self._errors.update(0, x, error)
 
-    def radius(self, x: FloatArray) -> float:
-        """e at x; zero while nothing is known of z's scale."""
+    def radius(self, X: FloatArray) -> FloatArray:
+        """e at every row; zero while nothing is known of z's scale."""
         pairs = float(self._errors.pulls[0])
         noise = np.sqrt(self._errors.squares[0] / max(pairs, 1.0))
-        width = self._errors.project(x[None], ONLY).widths[0]
-        return self.radius_scale * float(
-            confidence.map_radius_assumption(
-                width=width, pairs=pairs, noise_scale=noise, delta=self.delta, map_rate=self.map_rate
-            )
+        width = self._errors.project(X).widths
+        return self.radius_scale * confidence.map_radius_assumption(
+            width=width, pairs=pairs, noise_scale=noise, delta=self.delta, map_rate=self.map_rate
         )
 
     def forget(self, keep: float) -> None:
@@ -59,4 +57,4 @@ class Learnability:
 
     def restore(self, stored: Stored) -> None:
         """Take back what `arrays` gave."""
-        self._errors.restore(stored.below("learnability_"), 1)
+        self._errors.restore(stored.below("learnability_"))

@@ -84,7 +84,10 @@ class NeighborsMap(SharedMap):
         if self._first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
             self._plant()
 
-    def _predict(self, x: FloatArray) -> FloatArray:
+    def _predict(self, X: FloatArray) -> FloatArray:
+        return np.array([self._average_near(x) for x in X]).reshape(len(X), self.dim_z)
+
+    def _average_near(self, x: FloatArray) -> FloatArray:
         counting = self._pairs.counting()
         if counting == 0:
             return np.zeros(self.dim_z)
@@ -113,11 +116,11 @@ class NeighborsMap(SharedMap):
             wanted *= 2  # too many are forgotten, or tie
         return np.arange(first, self._pairs.seen, dtype=np.int64)
 
-    def _radius(self, x: FloatArray) -> float:
-        return self._learnability.radius(x)
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return self._learnability.radius(X)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._learnability.learn(x, z - self._predict(x))
+        self._learnability.learn(x, z - self._average_near(x))
         self._pairs.append(x, z)
         start, stop = self._in_tree
         if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):

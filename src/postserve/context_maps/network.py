@@ -85,19 +85,18 @@ class NetworkMap(SharedMap):
         self._pairs.forget(keep)
         self._learnability.forget(keep)
 
-    def _predict(self, x: FloatArray) -> FloatArray:
+    def _predict(self, X: FloatArray) -> FloatArray:
         if self._pairs.seen < 2:  # x has no scale yet
-            output = np.zeros((1, self.dim_z))
+            output = np.zeros((len(X), self.dim_z))
         else:
-            output = self._forward(self._x_scale.standardise(x[None]))[1]
-        z_hat: FloatArray = self._z_scale.restore_units(output)[0]
-        return z_hat
+            output = self._forward(self._x_scale.standardise(X))[1]
+        return self._z_scale.restore_units(output)
 
-    def _radius(self, x: FloatArray) -> float:
-        return self._learnability.radius(x)
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return self._learnability.radius(X)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._learnability.learn(x, z - self._predict(x))
+        self._learnability.learn(x, z - self._predict(x[None])[0])
         self._pairs.append(x, z)
         self._x_scale.learn(x)
         self._z_scale.learn(z)

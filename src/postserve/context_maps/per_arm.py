@@ -1,11 +1,12 @@
 """One map an arm, for follow-ups that depend on what was served."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from postserve.context_maps.base import context_rows
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
@@ -55,22 +56,28 @@ class PerArmMap(Persistent):
         return isinstance(self._template, Merges) and self._template.order_free
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat_a(x), a row an arm."""
-        x = vector("x", x, self.dim_x)
-        rows = [self._of(arm).predict(x, (arm,)) for arm in whole_numbers("arms", arms).tolist()]
+        """phi_hat_a(x), a row an arm; x may have a row an arm, too."""
+        rows = [own.predict(x, (arm,)) for own, x, arm in self._each(x, arms)]
         return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, an entry an arm."""
-        x = vector("x", x, self.dim_x)
-        rows = [self._of(arm).radius(x, (arm,)) for arm in whole_numbers("arms", arms).tolist()]
-        return np.concatenate([np.empty(0), *rows])
+        return np.concatenate([np.empty(0), *(own.radius(x, (arm,)) for own, x, arm in self._each(x, arms))])
 
-    def sample(self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator) -> FloatArray:
-        """A draw of phi_a(x), independent from arm to arm."""
-        x = vector("x", x, self.dim_x)
-        rows = [self._of(arm).sample(x, (arm,), rng) for arm in whole_numbers("arms", arms).tolist()]
-        return np.concatenate([np.empty((0, self.dim_z)), *rows])
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """A draw of phi_a(x), or `size` of them, independent from arm to arm."""
+        rows = [own.sample(x, (arm,), rng, size) for own, x, arm in self._each(x, arms)]
+        none = np.empty((0, self.dim_z) if size is None else (size, 0, self.dim_z))
+        return np.concatenate([none, *rows], axis=-2)
+
+    def _each(self, x: npt.ArrayLike, arms: Sequence[int]) -> Iterator[tuple[ContextMap, FloatArray, int]]:
+        """Each arm with its map and its context."""
+        ids = whole_numbers("arms", arms).tolist()
+        rows = context_rows(x, self.dim_x, ids)
+        for i, arm in enumerate(ids):
+            yield self._of(arm), rows[i if len(rows) > 1 else 0], arm
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x where this arm was served."""

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve import confidence
-from postserve.context_maps.base import SharedMap
-from postserve.context_maps.features import Features, apply_features, check_probe, count_features, probe
+from postserve.context_maps.base import SharedMap, share_out
+from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
-from postserve.linalg.ridge import ONLY, RidgeModels
+from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, vector
@@ -66,7 +66,7 @@ class RidgeMap(SharedMap):
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
-        self._models = RidgeModels(1, blocks, n_outputs=self.dim_z, ridge=ridge)
+        self._models = SharedModel(blocks, n_outputs=self.dim_z, ridge=ridge)
         self._settings = {
             "dim_x": self.dim_x,
             "dim_z": self.dim_z,
@@ -115,14 +115,15 @@ class RidgeMap(SharedMap):
         refuse_other_settings(self, other)
         self._models.merge(other._models)
 
-    def _predict(self, x: FloatArray) -> FloatArray:
-        z_hat: FloatArray = self._models.project(self._f(x)[None], ONLY).means[0]
-        return z_hat
+    def _predict(self, X: FloatArray) -> FloatArray:
+        return self._models.average(self._f(X))
 
-    def _radius(self, x: FloatArray) -> float:
-        models = self._models
-        width = float(models.project(self._f(x)[None], ONLY).widths[0])
-        noise = self._noise()
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return self._radius_of(self._models.project(self._f(X)).widths)
+
+    def _radius_of(self, width: FloatArray) -> FloatArray:
+        """e where ||f||_{F^{-1}} is that."""
+        models, noise = self._models, self._noise()
         if self.map_radius == "posterior":
             e = confidence.map_radius_posterior(width=width, noise_scale=noise)
         elif self.map_radius == "determinant":
@@ -145,20 +146,30 @@ class RidgeMap(SharedMap):
             )
         else:
             e = np.asarray(self.map_radius * width)
-        return self.radius_scale * float(e)
+        return self.radius_scale * e
 
-    def _spread(self, x: FloatArray) -> FloatArray:
+    def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
-        noise = self._noise()
-        total = float(np.linalg.norm(noise))
-        return noise * (self._radius(x) / total) if total > 0.0 else super()._spread(x)
+        return share_out(self._radius(X), self._noise())
+
+    def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Of a draw of Phi: what it says of one row and of another is as correlated as they are alike."""
+        if (X[:1] == X).all():  # one context: its width says all
+            return super()._deviations(X[:1], size, rng)
+        F = self._f(X)
+        off = self._models.draws(size * self.dim_z, rng) @ F.T
+        width = np.ones(1)  # all radii but one grow with the width, and need not know it
+        if self.map_radius == "assumption":
+            width = self._models.project(F).widths
+        scale = share_out(self._radius_of(width) / np.where(width > 0.0, width, 1.0), self._noise())
+        return np.asarray(off.reshape(size, self.dim_z, len(X)).transpose(0, 2, 1) * scale)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._models.update(0, self._f(x), z)
+        self._models.update(0, self._f(x[None])[0], z)
 
-    def _f(self, x: FloatArray) -> FloatArray:
-        f = apply_features(self.features, x, self._dim_f)
-        return np.append(f, 1.0) if self.intercept else f
+    def _f(self, X: FloatArray) -> FloatArray:
+        F = feature_rows("features(x)", self.features, X, self._dim_f)
+        return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self.intercept else F
 
     def _noise(self) -> FloatArray:
         return np.sqrt(self._models.noise_variance) if self._models.evidence else self.noise_scale
@@ -167,8 +178,8 @@ class RidgeMap(SharedMap):
         return {**self._models.arrays(), "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
-        check_probe("features", self.features, self.dim_x, arrays.take("probe", (None,)))
-        self._models.restore(arrays, 1)
+        check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
+        self._models.restore(arrays)
 
 
 def _per_output(name: str, value: npt.ArrayLike, dim_z: int) -> FloatArray:

@@ -13,7 +13,7 @@ from postserve.context_maps.pairs import Pairs
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
-from postserve.validation import integer, vector
+from postserve.validation import integer, matrix
 
 
 class SklearnMap(SharedMap):
@@ -72,16 +72,17 @@ class SklearnMap(SharedMap):
         self._pairs.forget(keep)
         self._learnability.forget(keep)
 
-    def _predict(self, x: FloatArray) -> FloatArray:
+    def _predict(self, X: FloatArray) -> FloatArray:
         if self._fitted_on[1] == 0:
-            return self._mean()
-        return vector("regressor.predict(x)", np.ravel(self.regressor.predict(x[None])), self.dim_z)
+            return np.repeat(self._mean()[None], len(X), axis=0)
+        rows = np.asarray(self.regressor.predict(X)).reshape(len(X), -1)
+        return matrix("regressor.predict(x)", rows, len(X), self.dim_z)
 
-    def _radius(self, x: FloatArray) -> float:
-        return self._learnability.radius(x)
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return self._learnability.radius(X)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        error = z - self._predict(x)
+        error = z - self._predict(x[None])[0]
         if self.incremental:
             self.regressor.partial_fit(x[None], self._target(z[None]))
         self._pairs.append(x, z)

@@ -11,11 +11,12 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Factor(NamedTuple):
-    """A^{-1}, A^{-1} b for each right-hand side b, and log det A."""
+    """A^{-1}, A^{-1} b for each right-hand side b, log det A, and L^{-1} of A = L L^T."""
 
     inverse: FloatArray
     solution: FloatArray
     log_det: float
+    root: FloatArray
 
 
 def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
@@ -37,4 +38,4 @@ def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
         matrix.flat[:: dim + 1] = (np.diagonal(gram) + ridge) * (1.0 + lift)
         log_det = kernels.cholesky_inverse(matrix, root, inverse)
         lift = max(EPS, 4.0 * lift)
-    return Factor(inverse, (right @ root.T) @ root, log_det)
+    return Factor(inverse, (right @ root.T) @ root, log_det, root)

@@ -43,6 +43,35 @@ def project(
 
 
 @njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def average(weights: FloatArray, models: IntArray, U: FloatArray, means: FloatArray) -> None:
+    """means[i, o] = w_o·u_i for row i under models[i]: `project` without its squares."""
+    rows, dim = U.shape
+    for i in range(rows):
+        u = U[i]
+        for o in range(weights.shape[1]):
+            w = weights[models[i], o]
+            mean = 0.0
+            for k in range(dim):
+                mean += w[k] * u[k]
+            means[i, o] = mean
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def solve(inverse: FloatArray, models: IntArray, U: FloatArray, V: FloatArray) -> None:
+    """V[i] = A^{-1} u_i for row i under models[i]."""
+    rows, dim = U.shape
+    for i in range(rows):
+        P = inverse[models[i]]
+        u = U[i]
+        for j in range(dim):
+            v = 0.0
+            row = P[j]
+            for k in range(dim):
+                v += row[k] * u[k]
+            V[i, j] = v
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_row(gram: FloatArray, moment: FloatArray, squares: FloatArray, u: FloatArray, y: FloatArray) -> None:
     """gram += u u^T, moment_o += y_o u, squares_o += y_o²: the sums, which are the truth."""
     dim = u.shape[0]

@@ -18,6 +18,16 @@ def project(
     squares[:] = np.maximum(np.einsum("ij,ijk,ik->i", U, inverse[models], U), 0.0)
 
 
+def average(weights: FloatArray, models: IntArray, U: FloatArray, means: FloatArray) -> None:
+    """means[i, o] = w_o·u_i for row i under models[i]: `project` without its squares."""
+    means[:] = np.einsum("iok,ik->io", weights[models], U)
+
+
+def solve(inverse: FloatArray, models: IntArray, U: FloatArray, V: FloatArray) -> None:
+    """V[i] = A^{-1} u_i for row i under models[i]."""
+    V[:] = np.einsum("ijk,ik->ij", inverse[models], U)
+
+
 def add_row(gram: FloatArray, moment: FloatArray, squares: FloatArray, u: FloatArray, y: FloatArray) -> None:
     """gram += u u^T, moment_o += y_o u, squares_o += y_o²: the sums, which are the truth."""
     gram += np.outer(u, u)

@@ -36,7 +36,6 @@ REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
 """Before the first refit p0 follows the moments: after every update for the first 17 rounds, and
 then whenever a sixteenth more has come, which a moment's error of 1/sqrt(N) cannot tell apart."""
-ONLY = np.zeros(1, dtype=np.int64)  # the index of a single model, as `project` wants it
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 
 
@@ -45,6 +44,15 @@ class Projection(NamedTuple):
 
     means: FloatArray  # (rows, n_outputs)
     widths: FloatArray  # (rows,)
+
+
+class Ellipsoid(NamedTuple):
+    """What the size of each model's confidence set depends on: log(det A/det Lambda), rows, dimension."""
+
+    log_det: FloatArray  # (rows,)
+    pulls: FloatArray  # (rows,)
+    dim: int
+    stretch: float = 1.0  # how much longer than u the rows of that model are
 
 
 class RidgeModels:
@@ -126,6 +134,42 @@ class RidgeModels:
         squares = np.empty(len(models))
         kernels.project(self.inverse, self.weights, models, U, means, squares)
         return Projection(means, np.sqrt(squares))
+
+    def average(self, U: FloatArray, models: IntArray) -> FloatArray:
+        """The means of `project` alone, of shape (rows, n_outputs)."""
+        means = np.empty((len(models), self.weights.shape[1]))
+        kernels.average(self.weights, models, U, means)
+        return means
+
+    def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
+        """A^{-1} u of row i of U under models[i]."""
+        solved = np.empty(U.shape)
+        kernels.solve(self.inverse, models, U, solved)
+        return solved
+
+    def weights_of(self, models: IntArray) -> FloatArray:
+        """w of each, (len(models), n_outputs, dim)."""
+        return self.weights[models]
+
+    def inverse_blocks(self, models: IntArray, rows: slice, columns: slice) -> FloatArray:
+        """A block of A^{-1} of each, (len(models), rows, columns)."""
+        return self.inverse[models, rows, columns]
+
+    def ellipsoid(self, models: IntArray) -> Ellipsoid:
+        """What the radius of each one's confidence set depends on."""
+        return Ellipsoid(self.log_det[models], self.pulls[models], self.dim)
+
+    def deviations(
+        self, U: FloatArray, models: IntArray, block: slice, moves: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draws of u·(w - w_hat), w ~ N(w_hat, A^{-1}), of each row under its model, (size, rows).
+
+        In draw m, moves[m, i] is added to row i in that block. Models are independent of each other.
+        """
+        solved = self.solve(U, models)
+        within = np.matmul(moves[:, :, None], self.inverse_blocks(models, block, block))[:, :, 0]
+        squares = np.vecdot(U, solved) + np.vecdot(moves, 2.0 * solved[:, block] + within)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * rng.standard_normal(moves.shape[:2]))
 
     # Learning
 

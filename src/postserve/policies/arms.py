@@ -8,13 +8,15 @@ import numpy as np
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
 from postserve.linalg.ridge import Projection, RidgeModels
-from postserve.types import ArmRadius, FloatArray, IntArray, Optimism, Ridge
+from postserve.linalg.shared import SharedModel
+from postserve.types import ArmRadius, FloatArray, IntArray, Model, Optimism, Ridge
 from postserve.validation import flag, number, one_of
 
 
 class ArmOptions(TypedDict, total=False):
     """What every linear policy takes by keyword; `ArmModels` says what each is and its default."""
 
+    model: Model
     ridge: Ridge
     arm_radius: ArmRadius
     exploration: float
@@ -34,13 +36,17 @@ class ArmModels:
     "closed_form" (the Confidence Ellipsoid lemma, from the noise scale R, `w_bound` >= ||w||,
     `u_bound` >= ||u|| and `delta`, which is per arm), or a number. The noise scale is learnt with
     evidence and is `noise_scale` otherwise. `intercept` appends a constant 1 to u, a block of its own.
+
+    `model`: "disjoint" (each arm has its w) or "shared" (one w for all, which contexts of their own tell
+    apart; the only one for decision sets, where `n_arms` is None).
     """
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         blocks: Mapping[str, int],
         *,
+        model: Model = "disjoint",
         ridge: Ridge = "evidence",
         arm_radius: ArmRadius = "posterior",
         exploration: float = 1.0,
@@ -66,7 +72,8 @@ class ArmModels:
         if self.intercept:
             blocks = {**blocks, "intercept": 1}
         self.ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
-        self.models = RidgeModels(n_arms, blocks, ridge=_block_ridges(ridge, blocks))
+        self.model = one_of("model", model, ("disjoint", "shared"))
+        self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
         self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
 
     @property
@@ -107,19 +114,20 @@ class ArmModels:
         elif self.arm_radius == "determinant":
             zeta = confidence.arm_radius_determinant(
                 ridge=models.ridge,
-                log_det_ratio=models.log_det[slots],
+                log_det_ratio=models.ellipsoid(slots).log_det,
                 noise_scale=self.noise(),
                 delta=self.delta,
                 w_bound=self.w_bound,
             )
         elif self.arm_radius == "closed_form":
             assert self.u_bound is not None  # checked on construction
+            ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_closed_form(
                 ridge=models.ridge,
-                pulls=models.pulls[slots],
-                dim_u=models.dim,
+                pulls=ellipsoid.pulls,
+                dim_u=ellipsoid.dim,
                 noise_scale=self.noise(),
-                u_bound=self.u_bound,
+                u_bound=self.u_bound * ellipsoid.stretch,
                 delta=self.delta,
                 w_bound=self.w_bound,
             )
@@ -157,8 +165,7 @@ class ArmModels:
     ) -> optimism.Candidates:
         projection: Projection = self.models.project(U, slots)
         parts = [self.models.block(name) for name in moving]
-        inverse, weights = self.models.inverse[slots], self.models.weights[slots, 0]
-        solved = np.einsum("kij,kj->ki", inverse, U)
+        weights, solved = self.models.weights_of(slots)[:, 0], self.models.solve(U, slots)
         return optimism.Candidates(
             mean=projection.means[:, 0],
             width=projection.widths,
@@ -166,11 +173,21 @@ class ArmModels:
             map_radius=e,
             beta=_sum([weights[:, i] for i in parts]),
             cross=_sum([solved[:, i] for i in parts]),
-            block=_sum([inverse[:, i, j] for i in parts for j in parts]),
+            block=_sum([self.models.inverse_blocks(slots, i, j) for i in parts for j in parts]),
         )
 
 
 DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
+
+
+def _models(model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: Ridge) -> RidgeModels:
+    if model == "shared":
+        return SharedModel(blocks, ridge=ridge)
+    if n_arms is None:
+        raise InvalidInput(
+            f"model is {model!r}, wanted 'shared' where n_arms is None: candidates have no ids"
+        )
+    return RidgeModels(n_arms, blocks, ridge=ridge)
 
 
 def _sum(parts: list[FloatArray]) -> FloatArray:

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.choice import choose, distribution
+from postserve.policies.inputs import Inputs
 from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray, IntArray, MissingZ
 from postserve.validation import (
     arm_ids,
     generator,
     integer,
-    matrix,
     number,
     one_of,
     reward_value,
@@ -32,13 +33,23 @@ class BasePolicy(Persistent, abstract=True):
     """Arms by id, and the learning verbs; subclasses learn from checked arrays."""
 
     def __init__(
-        self, n_arms: int, dim_x: int | None, dim_z: int | None, missing_z: MissingZ = "raise"
+        self,
+        n_arms: int | None,
+        dim_x: int | None,
+        dim_z: int | None,
+        missing_z: MissingZ = "raise",
+        *,
+        x_features: Features | None = None,
+        z_features: Features | None = None,
     ) -> None:
-        self.dim_x = dim_x  # None where x is not looked at
-        self.dim_z = dim_z  # None where z is not used
+        self.dim_x = dim_x  # of the features of x, if there are any; None where x is not looked at
+        self.dim_z = dim_z  # of the features of z, if there are any; None where z is not used
+        self.x_features, self.z_features = x_features, z_features
+        self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
-        self._next_arm = integer("n_arms", n_arms, least=1)
-        self._settings = {}
+        self._by_row = n_arms is None  # the arms of a round are the rows of its decision set
+        self._next_arm = 0 if n_arms is None else integer("n_arms", n_arms, least=1)
+        self._settings = {"n_arms": None}
         self._set_arms(range(self._next_arm))
 
     # What it promises
@@ -57,7 +68,10 @@ class BasePolicy(Persistent, abstract=True):
 
     @property
     def arms(self) -> tuple[int, ...]:
-        """The ids of the present arms, in rising order; an id is never given twice."""
+        """The ids of the present arms, in rising order; an id is never given twice.
+
+        None where decision sets take the place of arms.
+        """
         return tuple(self._ids.tolist())
 
     @property
@@ -67,6 +81,7 @@ class BasePolicy(Persistent, abstract=True):
 
     def add_arm(self) -> int:
         """Add an arm that knows nothing; returns its id."""
+        self._refuse_by_row()
         arm = self._next_arm
         self._next_arm += 1
         self._add_arm()
@@ -75,6 +90,7 @@ class BasePolicy(Persistent, abstract=True):
 
     def remove_arm(self, arm: int) -> None:
         """Remove an arm and what it learnt; feedback for it is refused from then on."""
+        self._refuse_by_row()
         slot = self._slot(arm)
         if self.n_arms == 1:
             raise InvalidInput(f"arm {arm} is the only arm, wanted at least one to remain")
@@ -121,7 +137,7 @@ class BasePolicy(Persistent, abstract=True):
         """Row after row as `update` would; all rows are checked before the first is learnt."""
         rewards = vector("rewards", rewards, None)
         n = len(rewards)
-        X = matrix("X", X, n, self.dim_x)
+        X = self._x.many(X, n)
         ids = whole_numbers("arms", arms)
         if len(ids) != n:
             raise InvalidInput(f"arms has shape ({len(ids)},), wanted ({n},)")
@@ -129,7 +145,7 @@ class BasePolicy(Persistent, abstract=True):
         if self.dim_z is None:
             Z = None
         elif Z is not None:
-            Z = matrix("Z", Z, n, self.dim_z)
+            Z = self._z.many(Z, n)
         elif n and self.missing_z == "raise":
             self._refuse_missing_z()
         for x, slot in zip(X, slots, strict=True):
@@ -213,13 +229,15 @@ class BasePolicy(Persistent, abstract=True):
     def _check_round(
         self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None
     ) -> tuple[FloatArray, int, FloatArray | None]:
-        x = vector("x", x, self.dim_x)
+        x = self._x.one(x)
         slot = self._slot(arm)
         used = z is not None and self.dim_z is not None
-        return x, slot, vector("z", z, self.dim_z) if used else None
+        return x, slot, self._z.one(z) if used else None
 
     def _slot(self, arm: int) -> int:
-        """Where an arm's model stands."""
+        """Where an arm's model stands; a row of a decision set is its own slot."""
+        if self._by_row:
+            return integer("arm", arm, least=0)
         slot = self._slots.get(integer("arm", arm, least=0))
         if slot is None:
             removed = " (it was removed)" if arm < self._next_arm else ""
@@ -227,27 +245,61 @@ class BasePolicy(Persistent, abstract=True):
         return slot
 
     def _eligible(self, arms: Sequence[int] | None) -> IntArray:
-        """The slots of an eligible subset, in rising order of the arms."""
+        """The slots of an eligible subset, in the order in which it is given."""
         if arms is None:
             return self._all_slots
-        return np.array([self._slot(arm) for arm in arm_ids("arms", arms).tolist()], dtype=np.int64)
+        self._refuse_by_row()
+        arm_ids("arms", arms)
+        return np.array([self._slot(arm) for arm in arms], dtype=np.int64)
 
-    def _decide(self, slots: IntArray, scores: FloatArray, rng: np.random.Generator) -> Decision:
-        """The best of these slots."""
-        index, propensity = choose(scores, rng)
-        return Decision(int(self._ids[slots[index]]), propensity)
+    def _context(self, x: npt.ArrayLike, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
+        """x as the models see it, and the slots to choose from."""
+        slots = self._eligible(arms)
+        return self._placed(self._x.one_or_rows(x, None if self._by_row else len(slots)), slots)
 
-    def _chances(self, slots: IntArray, scores: FloatArray) -> FloatArray:
-        """The probability with which `_decide` takes each of all arms."""
-        chances = np.zeros(self.n_arms)
-        chances[slots] = distribution(scores)
-        return chances
+    def _placed(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, IntArray]:
+        """x and slots in rising order: if x has rows, one a slot; in a decision set they are the slots."""
+        if self._by_row:
+            if x.ndim != 2 or not len(x):
+                raise InvalidInput(f"x has shape {x.shape}, wanted (n, {x.shape[-1]}): a row a candidate")
+            return x, np.arange(len(x), dtype=np.int64)
+        if x.ndim == 2 and len(x) != len(slots):
+            raise InvalidInput(f"x has shape {x.shape}, wanted ({len(slots)}, {x.shape[1]}): a row an arm")
+        if slots is self._all_slots:
+            return x, slots
+        order = np.argsort(slots)  # in which order arms are named is no matter
+        return x if x.ndim == 1 else x[order], slots[order]
+
+    def _id_of(self, slot: int) -> int:
+        return slot if self._by_row else int(self._ids[slot])
+
+    def _ids_of(self, slots: IntArray) -> list[int]:
+        ids: list[int] = (slots if self._by_row else self._ids[slots]).tolist()
+        return ids
+
+    def _decision(self, slots: IntArray, choice: tuple[int, float]) -> Decision:
+        """The slot at a chosen index as a decision."""
+        index, propensity = choice
+        return Decision(self._id_of(int(slots[index])), propensity)
+
+    def _over_all_arms(self, slots: IntArray, chances: FloatArray) -> FloatArray:
+        """The probability of each of all arms, given that of each of these slots."""
+        if self._by_row:
+            return chances
+        everyone = np.zeros(self.n_arms)
+        everyone[slots] = chances
+        return everyone
+
+    def _refuse_by_row(self) -> None:
+        if self._by_row:
+            raise InvalidInput("n_arms is None: the candidates are the arms, wanted a policy with n_arms")
 
     def _set_arms(self, ids: Sequence[int]) -> None:
         self._ids = np.array(ids, dtype=np.int64)
         self._slots = {arm: slot for slot, arm in enumerate(ids)}
         self._all_slots = np.arange(len(self._ids), dtype=np.int64)
-        self._settings["n_arms"] = len(self._ids)
+        if not self._by_row:
+            self._settings["n_arms"] = len(self._ids)
 
     def _arrays(self) -> Arrays:
         return {"arms": self._ids, "next_arm": np.array([self._next_arm])}
@@ -255,9 +307,9 @@ class BasePolicy(Persistent, abstract=True):
     def _restore(self, arrays: Stored) -> None:
         self._next_arm = int(arrays.take("next_arm", (1,), np.int64)[0])
         ids = arrays.take("arms", (None,), np.int64)
-        rising = len(ids) > 0 and ids[0] >= 0 and bool((np.diff(ids) > 0).all())
-        arrays.require(rising, "arms", "ids in rising order")
-        arrays.require(self._next_arm > ids[-1], "next_arm", "an id not yet given")
+        known = self._by_row == (len(ids) == 0)
+        arrays.require(known and bool((np.diff(ids, prepend=-1) > 0).all()), "arms", "ids in rising order")
+        arrays.require(self._next_arm > ids.max(initial=-1), "next_arm", "an id not yet given")
         self._set_arms(ids.tolist())
 
 
@@ -266,29 +318,38 @@ class ChoosesFromX(BasePolicy, abstract=True):
 
     @abstractmethod
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """One score a slot."""
+        """One score a slot; x is one for all, or has a row a slot."""
 
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
-        """Choose an arm for x, of the eligible ones; changes nothing but rng."""
-        x = vector("x", x, self.dim_x)
-        slots, rng = self._eligible(arms), generator(rng)
-        return self._decide(slots, self._scores(x, slots), rng)
+        """Choose an arm for x, of the eligible ones; changes nothing but rng.
+
+        x is one context, or has a row for each of `arms` (by default of `self.arms`), in that order.
+        """
+        x, slots = self._context(x, arms)
+        return self._decision(slots, self._choose(x, slots, generator(rng)))
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
-        x = vector("x", x, self.dim_x)
-        slots = self._eligible(arms)
-        return self._chances(slots, self._scores(x, slots))
+        x, slots = self._context(x, arms)
+        return self._over_all_arms(slots, self._chances(x, slots))
 
     def select_batch(
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
-        """Row after row as `select` would, nothing being learnt in between."""
-        X = matrix("X", X, None, self.dim_x)
+        """Round after round as `select` would, nothing being learnt in between."""
         slots, rng = self._eligible(arms), generator(rng)
-        return batch(self._decide(slots, self._scores(x, slots), rng) for x in X)
+        rounds = [self._placed(x, slots) for x in self._x.rounds(X)]
+        return batch(self._decision(slots, self._choose(x, slots, rng)) for x, slots in rounds)
+
+    def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
+        """The index of the slot to serve, and its probability."""
+        return choose(self._scores(x, slots), rng)
+
+    def _chances(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """The probability with which `_choose` takes each slot."""
+        return distribution(self._scores(x, slots))
 
 
 def batch(decisions: Iterable[Decision]) -> Decisions:

@@ -18,6 +18,18 @@ def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
     return int(ties[int(rng.random() * len(ties))]), 1.0 / len(ties)
 
 
+def draw(chances: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
+    """An index drawn with these probabilities, and its own.
+
+    >>> draw(np.array([0.0, 1.0]), np.random.default_rng(0))
+    (1, 1.0)
+    """
+    ends = np.cumsum(chances)
+    # Scaling by the last end, not by 1, keeps rounding from falling off the edge.
+    index = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+    return index, float(chances[index])
+
+
 def distribution(scores: FloatArray) -> FloatArray:
     """The probability with which `choose` takes each index.
 

@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput
 from postserve.policies.base import batch
+from postserve.policies.choice import draw
+from postserve.policies.inputs import each_round
 from postserve.protocols import Merges, Policy
 from postserve.state import Persistent, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray
-from postserve.validation import generator, matrix, number
+from postserve.validation import generator, number
 
 
 class EpsilonGreedy(Persistent):
@@ -38,24 +40,26 @@ class EpsilonGreedy(Persistent):
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
         """Choose an arm for x, of the eligible ones; changes nothing but rng."""
-        chances = self.propensities(x, arms)
-        ends = np.cumsum(chances)
-        # Scaling by the last end, not by 1, keeps rounding from falling off the edge.
-        slot = int(np.searchsorted(ends, generator(rng).random() * ends[-1], side="right"))
-        return Decision(int(self.policy.arms[slot]), float(chances[slot]))
+        return self._draw(self.propensities(x, arms), generator(rng))
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
         greedy = self.policy.propensities(x, arms)
-        eligible = np.ones(len(greedy), bool) if arms is None else np.isin(self.policy.arms, arms)
+        everyone = self.policy.arms or range(len(greedy))  # of a decision set, its rows
+        eligible = np.ones(len(greedy), bool) if arms is None else np.isin(everyone, arms)
         return np.asarray((1.0 - self.epsilon) * greedy + self.epsilon * eligible / eligible.sum())
 
     def select_batch(
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
-        """Row after row as `select` would, nothing being learnt in between."""
-        X, rng = matrix("X", X, None, self.policy.dim_x), generator(rng)
-        return batch(self.select(x, rng, arms) for x in X)
+        """Round after round as `select` would, nothing being learnt in between."""
+        rng = generator(rng)
+        chances = [self.propensities(x, arms) for x in each_round(X)]
+        return batch(self._draw(each, rng) for each in chances)
+
+    def _draw(self, chances: FloatArray, rng: np.random.Generator) -> Decision:
+        index, propensity = draw(chances, rng)
+        return Decision(self.policy.arms[index] if self.policy.arms else index, propensity)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
         """Teach the wrapped policy."""

@@ -4,10 +4,13 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
+from postserve.policies.inputs import Inputs
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
 from postserve.types import FloatArray, Prior
@@ -22,19 +25,22 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     @property
     def scale_free(self) -> bool:
-        """True with evidence, the posterior radius and a map that is scale-free."""
+        """True with evidence, the posterior radius, a map that is scale-free and no features."""
+        if self.x_features is not None or self.z_features is not None:
+            return False
         return self._arms.scale_free and (
             self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
         )
 
     @property
     def weights(self) -> FloatArray:
-        """w_hat, a row an arm in the order of `arms`."""
-        return self._arms.models.weights[:, 0].copy()
+        """w_hat, a row an arm in the order of `arms`; one row where decision sets take their place."""
+        slots = np.zeros(1, dtype=np.int64) if self._by_row else self._all_slots
+        return self._arms.models.weights_of(slots)[:, 0].copy()
 
     @property
     def pulls(self) -> FloatArray:
-        """n(a), an entry an arm; forgetting makes it a fraction."""
+        """n(a), an entry an arm, one where they share a model; forgetting makes it a fraction."""
         return self._arms.models.pulls.copy()
 
     @property
@@ -71,25 +77,33 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.remove_arm(int(self._ids[slot]))
 
     def _arrays(self) -> Arrays:
-        probed = probe(self._map_handed_back(), self.dim_x or 0)
-        return {**super()._arrays(), **self._arms.models.arrays(), "probe": probed}
+        probes = {"probe": probe(self._map_handed_back(), self.dim_x or 0)}
+        probes |= {f"{one.name}_probe": one.probe() for one in self._with_features()}
+        return {**super()._arrays(), **self._arms.models.arrays(), **probes}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._arms.models.restore(arrays, self.n_arms)
         stored = arrays.take("probe", (None,))
-        check_probe("context_map", self._map_handed_back(), self.dim_x or 0, stored)
+        check_probe("context_map", probe(self._map_handed_back(), self.dim_x or 0), stored)
+        for one in self._with_features():
+            check_probe(f"{one.name}_features", one.probe(), arrays.take(f"{one.name}_probe", (None,)))
+
+    def _with_features(self) -> list[Inputs]:
+        return [one for one in (self._x, self._z) if one.features is not None]
 
     def _map_handed_back(self) -> Callable[[FloatArray], FloatArray] | None:
         """A map of the user's own, which loading cannot rebuild, as a function to know it again by."""
         phi_hat = self.context_map
         if phi_hat is None or isinstance(phi_hat, Persistent):
             return None
-        return lambda point: phi_hat.predict(point, self.arms)
+        return lambda point: phi_hat.predict(point, self.arms or (0,))
 
 
-def own_map(context_map: ContextMap) -> ContextMap:
+def own_map(context_map: ContextMap, n_arms: int | None) -> ContextMap:
     """A copy of the map: each policy teaches its own, so that two can start from the same one."""
     if not isinstance(context_map, ContextMap) or isinstance(context_map, type):
         raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
+    if n_arms is None and isinstance(context_map, HoldsArms):
+        raise InvalidInput("context_map has a map an arm, wanted one for all: candidates have no ids")
     return copy.deepcopy(context_map)

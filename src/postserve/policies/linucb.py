@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from postserve.context_maps.features import Features
 from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
@@ -12,9 +13,10 @@ from postserve.validation import integer
 class LinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on x and are scored at x; z is taken and not looked at (None will do).
 
-    Options: `ridge` ("evidence" or a number), `arm_radius` ("posterior", "determinant",
-    "closed_form" or a number), `exploration`, `intercept`, `noise_scale`, `w_bound`, `u_bound`,
-    `delta`; `postserve.policies.arms.ArmModels` says what each is.
+    Contexts of their own for each arm, decision sets (`n_arms` None) and `x_features` (of which `dim_x`
+    is then the length) are as in `PoLinUCB`. Options: `model`, `ridge` ("evidence" or a number),
+    `arm_radius` ("posterior", "determinant", "closed_form" or a number), `exploration`, `intercept`,
+    `noise_scale`, `w_bound`, `u_bound`, `delta`; `postserve.policies.arms.ArmModels` says what each is.
 
     >>> import numpy as np
     >>> policy = LinUCB(n_arms=2, dim_x=1)
@@ -25,11 +27,20 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     Decision(arm=0, propensity=1.0)
     """
 
-    def __init__(self, n_arms: int, dim_x: int, **options: Unpack[ArmOptions]) -> None:
+    _shared = ("x_features",)
+
+    def __init__(
+        self,
+        n_arms: int | None,
+        dim_x: int,
+        *,
+        x_features: Features | None = None,
+        **options: Unpack[ArmOptions],
+    ) -> None:
         dim_x = integer("dim_x", dim_x, least=1)
-        super().__init__(n_arms, dim_x, dim_z=None)
+        super().__init__(n_arms, dim_x, dim_z=None, x_features=x_features)
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
-        self._settings.update(dim_x=dim_x, **self._arms.settings)
+        self._settings.update(dim_x=dim_x, x_features=x_features, **self._arms.settings)
 
     def _why_not_merge(self) -> str | None:
         return None  # all that is learnt are sums

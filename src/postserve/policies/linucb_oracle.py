@@ -6,11 +6,14 @@ from typing import ClassVar, Literal, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from postserve.context_maps.features import Features
+from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import batch
+from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
 from postserve.types import Decision, Decisions, FloatArray, IntArray
-from postserve.validation import generator, integer, matrix, one_of, vector
+from postserve.validation import generator, integer, one_of
 
 
 class LinUCBOracle(LinearPolicy):
@@ -28,22 +31,32 @@ class LinUCBOracle(LinearPolicy):
     Decision(arm=1, propensity=1.0)
     """
 
+    _shared = ("x_features", "z_features")
     sees_z: ClassVar[Literal[True]] = True
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         dim_x: int,
         dim_z: int,
         *,
         missing_z: Literal["raise", "drop"] = "raise",
+        x_features: Features | None = None,
+        z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
         dim_x, dim_z = integer("dim_x", dim_x, least=1), integer("dim_z", dim_z, least=1)
         one_of("missing_z", missing_z, ("raise", "drop"))
-        super().__init__(n_arms, dim_x, dim_z, missing_z)
+        super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
-        self._settings.update(dim_x=dim_x, dim_z=dim_z, missing_z=missing_z, **self._arms.settings)
+        self._settings.update(
+            dim_x=dim_x,
+            dim_z=dim_z,
+            missing_z=missing_z,
+            x_features=x_features,
+            z_features=z_features,
+            **self._arms.settings,
+        )
 
     def _why_not_merge(self) -> str | None:
         return None  # all that is learnt are sums
@@ -57,17 +70,15 @@ class LinUCBOracle(LinearPolicy):
         arms: Sequence[int] | None = None,
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
-        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        slots, rng = self._eligible(arms), generator(rng)
-        return self._decide(slots, self._scores(x, z, slots), rng)
+        x, z, slots = self._seen(x, z, arms)
+        return self._decision(slots, choose(self._scores(x, z, slots), generator(rng)))
 
     def propensities(
         self, x: npt.ArrayLike, *, z: npt.ArrayLike, arms: Sequence[int] | None = None
     ) -> FloatArray:
         """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
-        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        slots = self._eligible(arms)
-        return self._chances(slots, self._scores(x, z, slots))
+        x, z, slots = self._seen(x, z, arms)
+        return self._over_all_arms(slots, distribution(self._scores(x, z, slots)))
 
     def select_batch(
         self,
@@ -77,12 +88,29 @@ class LinUCBOracle(LinearPolicy):
         Z: npt.ArrayLike,
         arms: Sequence[int] | None = None,
     ) -> Decisions:
-        """Row after row as `select` would, nothing being learnt in between."""
-        X = matrix("X", X, None, self.dim_x)
-        Z = matrix("Z", Z, len(X), self.dim_z)
-        slots, rng = self._eligible(arms), generator(rng)
-        pairs = zip(X, Z, strict=True)
-        return batch(self._decide(slots, self._scores(x, z, slots), rng) for x, z in pairs)
+        """Round after round as `select` would, nothing being learnt in between."""
+        eligible, rng = self._eligible(arms), generator(rng)
+        xs, zs = list(self._x.rounds(X)), list(self._z.rounds(Z))
+        if len(xs) != len(zs):
+            raise InvalidInput(f"Z has {len(zs)} rows, wanted {len(xs)}")
+        rounds = [self._both(x, z, eligible) for x, z in zip(xs, zs, strict=True)]
+        return batch(self._decision(slots, choose(self._scores(x, z, slots), rng)) for x, z, slots in rounds)
+
+    def _seen(
+        self, x: npt.ArrayLike, z: npt.ArrayLike, arms: Sequence[int] | None
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        eligible = self._eligible(arms)
+        rows = None if self._by_row else len(eligible)
+        return self._both(self._x.one_or_rows(x, rows), self._z.one_or_rows(z, rows), eligible)
+
+    def _both(
+        self, x: FloatArray, z: FloatArray, eligible: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """x and z, each one for all or with a row a slot, and the slots."""
+        x, slots = self._placed(x, eligible)
+        if self._by_row and z.shape != (len(x), self.dim_z):
+            raise InvalidInput(f"z has shape {z.shape}, wanted ({len(x)}, {self.dim_z}): a row a candidate")
+        return x, self._placed(z, eligible)[0], slots
 
     def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""

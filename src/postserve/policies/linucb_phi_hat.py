@@ -5,6 +5,7 @@ from typing import Literal, Unpack
 import numpy as np
 
 from postserve import confidence
+from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmOptions
 from postserve.policies.polinucb import PoLinUCB
@@ -36,12 +37,14 @@ class LinUCBPhiHat(PoLinUCB):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         context_map: ContextMap,
         *,
         prediction: Literal["before", "after"] = "before",
         optimism: Optimism = "plugin",
         missing_z: MissingZ = "raise",
+        x_features: Features | None = None,
+        z_features: Features | None = None,
         z_noise_scale: float = 1.0,
         beta_bound: float = 1.0,
         **options: Unpack[ArmOptions],
@@ -49,7 +52,15 @@ class LinUCBPhiHat(PoLinUCB):
         self.prediction = one_of("prediction", prediction, ("before", "after"))
         self.z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
         self.beta_bound = number("beta_bound", beta_bound, least=0.0)
-        super().__init__(n_arms, context_map, optimism=optimism, missing_z=missing_z, **options)
+        super().__init__(
+            n_arms,
+            context_map,
+            optimism=optimism,
+            missing_z=missing_z,
+            x_features=x_features,
+            z_features=z_features,
+            **options,
+        )
         if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
         self._map_errors = 0.0  # sum_s e_s
@@ -89,28 +100,29 @@ class LinUCBPhiHat(PoLinUCB):
         if arms.arm_radius not in ("determinant", "closed_form"):
             return arms.radius(slots)
         assert arms.u_bound is not None  # checked on construction
+        ellipsoid = models.ellipsoid(slots)
         if arms.arm_radius == "determinant":
             zeta = confidence.phi_hat_radius_determinant(
                 ridge=models.ridge,
-                log_det_ratio=models.log_det[slots],
+                log_det_ratio=ellipsoid.log_det,
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
                 z_noise_scale=self.z_noise_scale,
                 beta_bound=self.beta_bound,
-                u_bound=arms.u_bound,
+                u_bound=arms.u_bound * ellipsoid.stretch,
                 delta=arms.delta,
                 w_bound=arms.w_bound,
             )
         else:
             zeta = confidence.phi_hat_radius_closed_form(
                 ridge=models.ridge,
-                pulls=models.pulls[slots],
-                dim_u=models.dim,
+                pulls=ellipsoid.pulls,
+                dim_u=ellipsoid.dim,
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
                 z_noise_scale=self.z_noise_scale,
                 beta_bound=self.beta_bound,
-                u_bound=arms.u_bound,
+                u_bound=arms.u_bound * ellipsoid.stretch,
                 delta=arms.delta,
                 w_bound=arms.w_bound,
             )

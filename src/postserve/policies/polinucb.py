@@ -16,6 +16,7 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
+from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import ChoosesFromX
@@ -30,13 +31,20 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
 
     `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
     line 3) or "bound" (the triangle inequality above it). `missing_z`, for a reward whose z never
-    comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". The policy teaches its own copy of
+    comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". `x_features` and `z_features`, callables
+    or fitted transformers, stand between what is given and what is learnt from: then x and z are theirs
+    in all that follows, and the map learns E[z_features(z)]. The policy teaches its own copy of
     `context_map`.
 
-    Options, the same for every linear policy: `ridge` ("evidence", a number, or a pair for x and z),
-    `arm_radius` ("posterior", "determinant", "closed_form" or a number), `exploration` (multiplies
-    it), `intercept` (a constant in u, for rewards that are not centred), `noise_scale`, `w_bound`,
-    `u_bound`, `delta`; `postserve.policies.arms.ArmModels` says what each is.
+    x may be one context, or have a row an arm (the paper's action-dependent contexts), with a map for
+    all or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (its linear
+    stochastic bandits): any number of candidates, a row each, and the arm chosen is a row.
+
+    Options, the same for every linear policy: `model` ("disjoint" or "shared"), `ridge`
+    ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior", "determinant",
+    "closed_form" or a number), `exploration` (multiplies it), `intercept` (a constant in u, for rewards
+    that are not centred), `noise_scale`, `w_bound`, `u_bound`, `delta`;
+    `postserve.policies.arms.ArmModels` says what each is.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -49,25 +57,33 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     """
 
     context_map: ContextMap
+    _shared = ("x_features", "z_features")
     _z_blocks: ClassVar[tuple[str, ...]] = ("z",)  # where phi_hat(x) stands in u when arms are scored
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         context_map: ContextMap,
         *,
         optimism: Optimism = "plugin",
         missing_z: MissingZ = "raise",
+        x_features: Features | None = None,
+        z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
-        self.context_map = own_map(context_map)
+        self.context_map = own_map(context_map, n_arms)
         self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
         dim_x, dim_z = context_map.dim_x, context_map.dim_z
-        super().__init__(n_arms, dim_x, dim_z, missing_z)
+        super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
         self._settings.update(
-            context_map=self.context_map, optimism=optimism, missing_z=missing_z, **self._arms.settings
+            context_map=self.context_map,
+            optimism=optimism,
+            missing_z=missing_z,
+            x_features=x_features,
+            z_features=z_features,
+            **self._arms.settings,
         )
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
@@ -93,7 +109,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
         z_hat = self._predict(x, slot)
-        self.context_map.update(x, int(self._ids[slot]), z)
+        self.context_map.update(x, self._id_of(slot), z)
         return z_hat
 
     def _radius(self, slots: IntArray) -> FloatArray:
@@ -106,12 +122,12 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
 
     def _predictions(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """phi_hat(x), a row a slot, checked: the map may be anyone's."""
-        rows = self.context_map.predict(x, self._ids[slots].tolist())
+        rows = self.context_map.predict(x, self._ids_of(slots))
         return matrix("context_map.predict(x)", rows, len(slots), self.dim_z)
 
     def _map_radii(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """e at x, an entry a slot, checked."""
-        e = vector("context_map.radius(x)", self.context_map.radius(x, self._ids[slots].tolist()), len(slots))
+        e = vector("context_map.radius(x)", self.context_map.radius(x, self._ids_of(slots)), len(slots))
         if e.min() < 0.0:
             raise InvalidInput(f"context_map.radius(x) is {e.min():g}, wanted at least 0")
         return e

@@ -13,7 +13,7 @@ class RandomPolicy(ChoosesFromX):
     Decision(arm=2, propensity=0.25)
     """
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int | None) -> None:
         super().__init__(n_arms, dim_x=None, dim_z=None)
 
     @property

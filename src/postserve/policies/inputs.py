@@ -1,0 +1,172 @@
+"""What policies take for x and z: numbers, or anything that features turn into numbers.
+
+Behind this edge x and z are what the models see: with feature maps pi(x) and pi(z), as in the paper's
+"Linear bandits with feature mappings". Named inputs, a mapping or a row of a DataFrame, need a
+transformer that was fitted on a DataFrame (a ColumnTransformer, or a pipeline that begins with one), or
+a callable that takes a mapping.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from postserve.context_maps.features import Features, Transformer, check_callable, probe, raw_rows
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import context, cube, matrix, vector
+
+FRAMES = ("pandas", "polars")
+"""Where a named row becomes a frame of one row, the first of these that is installed makes it."""
+
+
+class Inputs:
+    """One of a policy's inputs: its name, its length as the models see it, and its features if any.
+
+    A length of None leaves it free: it is not looked at.
+
+    >>> Inputs("x", 2, lambda row: [row["age"], row["age"] ** 2]).one({"age": 3.0})
+    array([3., 9.])
+    """
+
+    def __init__(self, name: str, dim: int | None, features: Features | None = None) -> None:
+        self.name = name
+        self.dim = dim
+        self.features = features
+        if features is not None:
+            check_callable(f"{name}_features", features)
+
+    def one(self, value: Any) -> FloatArray:
+        """One x, or one z, as the models see it."""
+        if self.features is None:
+            return vector(self.name, value, self.dim)
+        rows = self._features_of([value])
+        return vector(self._label, rows[0], self.dim)
+
+    def one_or_rows(self, value: Any, arms: int | None) -> FloatArray:
+        """One for all arms, (dim,), or one row an arm, (arms, dim); None leaves their number free."""
+        if self.features is None:
+            return context(self.name, value, self.dim, arms)
+        if not _is_many(value) or (_is_frame(value) and len(value) == 1 and arms is not None):
+            return self.one(value)
+        return context(self._label, self._features_of(value), self.dim, arms)
+
+    def many(self, value: Any, n: int | None) -> FloatArray:
+        """One a row of a batch, (n, dim)."""
+        if self.features is None:
+            return matrix(self.name.upper(), value, n, self.dim)
+        return matrix(self._label, self._features_of(value), n, self.dim)
+
+    def rounds(self, value: Any) -> Iterable[FloatArray]:
+        """A batch of what `one_or_rows` takes: its first axis is that of the rounds."""
+        if self.features is None:
+            return cube(self.name.upper(), value, self.dim)
+        if isinstance(value, np.ndarray) and value.ndim == 3:
+            flat = self.many(value.reshape(-1, value.shape[2]), None)
+            return flat.reshape(*value.shape[:2], -1)
+        if _is_frame(value) or not any(map(_is_many, each_round(value))):
+            return self.many(value, None)
+        return [self.one_or_rows(rows, None) for rows in value]
+
+    def probe(self) -> FloatArray:
+        """What the features say at one fixed input, to know them again by; nothing where there are none."""
+        if self.features is None or self.dim is None:
+            return np.empty(0)
+        return probe(self.features, getattr(self.features, "n_features_in_", self.dim))
+
+    @property
+    def _label(self) -> str:
+        return f"{self.name}_features({self.name})"
+
+    def _features_of(self, values: Any) -> FloatArray:
+        """The features of every row, as an array that is still to be checked."""
+        features = self.features
+        try:
+            if isinstance(features, Transformer):
+                return np.asarray(raw_rows(features, self._table(values)))
+            assert features is not None  # asked for only where there are some
+            return np.array([features(row) for row in self._rows(values)])
+        except InvalidInput:
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"{self.name}_features fail on {self.name} ({type(error).__name__}: {error}), "
+                f"wanted what they take"
+            ) from error
+
+    def _table(self, values: Any) -> Any:
+        """Rows as a transformer wants them: a frame where they have names, else an array."""
+        if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "fiub":
+            return values.astype(np.float64)
+        fitted_on = [str(name) for name in getattr(self.features, "feature_names_in_", ())]
+        if _is_frame(values):
+            return values[[name for name in fitted_on if name in values.columns]] if fitted_on else values
+        rows = list(self._rows(values))
+        if not any(isinstance(row, Mapping) for row in rows):
+            return np.array(rows)
+        if not fitted_on:
+            raise InvalidInput(
+                f"{self.name} has names, wanted {self.name}_features that were fitted on a DataFrame"
+            )
+        return _frame([name for name in fitted_on if name in rows[0]], rows)
+
+    def _rows(self, values: Any) -> Iterator[Any]:
+        """One row after the other, copied: named ones as mappings, others as arrays."""
+        for row in _frame_rows(values) if _is_frame(values) else values:
+            if _is_frame(row):
+                if len(row) != 1:
+                    raise InvalidInput(f"{self.name} has {len(row)} rows, wanted one")
+                yield next(_frame_rows(row))
+            else:
+                yield dict(row) if hasattr(row, "keys") else self._numbers(row)
+
+    def _numbers(self, row: Any) -> FloatArray:
+        """Numbers, finite or not: what the features make of them is what counts."""
+        array = np.asarray(row)
+        if array.ndim != 1 or array.dtype.kind not in "fiub":
+            raise InvalidInput(
+                f"{self.name} has shape {array.shape} and dtype {array.dtype}, wanted numbers in a row, "
+                f"or names with values"
+            )
+        return array.astype(np.float64)
+
+
+def each_round(values: Any) -> Iterator[Any]:
+    """One x, or one set of rows, after the other."""
+    if _is_frame(values):
+        return _frame_rows(values)
+    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+        raise InvalidInput(f"X is {values!r:.60}, wanted one x a row")
+    return iter(values)
+
+
+def _frame_rows(frame: Any) -> Iterator[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [frame[name].to_numpy() for name in frame.columns]
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") and hasattr(value, "shape")
+
+
+def _is_many(value: Any) -> bool:
+    """Whether rows, and not one row, were given."""
+    if _is_frame(value):
+        return True
+    if isinstance(value, Mapping) or hasattr(value, "keys"):
+        return False
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        return isinstance(value[0], Mapping) or np.ndim(value[0]) > 0
+    return np.ndim(value) > 1
+
+
+def _frame(names: list[str], rows: list[Any]) -> Any:
+    for library in FRAMES:
+        try:
+            frames = import_module(library)
+        except ImportError:
+            continue
+        return frames.DataFrame({name: [row[name] for row in rows] for name in names})
+    raise InvalidInput(f"x has names, wanted {' or '.join(FRAMES)} to be installed")

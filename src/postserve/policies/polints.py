@@ -1,0 +1,102 @@
+"""PoLinTS: poLinUCB's model with Thompson sampling in place of optimism; beyond the paper."""
+
+from collections.abc import Iterator
+from typing import Unpack
+
+import numpy as np
+
+from postserve.context_maps.features import Features
+from postserve.errors import InvalidInput
+from postserve.policies.arms import ArmOptions
+from postserve.policies.choice import draw
+from postserve.policies.polinucb import PoLinUCB
+from postserve.protocols import ContextMap
+from postserve.types import FloatArray, IntArray, MissingZ
+from postserve.validation import integer, number
+
+AT_ONCE, LEAST = 1_000_000, 16
+"""Numbers held at a time: draws come in portions of so many, but of at least 16 draws."""
+
+
+class PoLinTS(PoLinUCB):
+    """Draws phi and every w_a from their posteriors, and takes the arm that is best in the draw.
+
+    Algorithm 1 with line 3 replaced: phi(x) by the map's `sample`, w_a ~ N(w_hat_a, zeta² A_a^{-1}),
+    zeta being `arm_radius` times `exploration`. How often each arm is best has no closed form: it is
+    counted in `draws` draws, and the arm served is drawn from these very shares, so that the propensity
+    it is given is exact and logs can be evaluated. A share `floor` of all choices is spread evenly over
+    the eligible arms: each has a propensity of at least floor/k. The counting draws are from a stream of
+    its own, made of `seed` and the number of updates: `select` takes one number from the rng it is given.
+    The other options are those of `PoLinUCB`.
+
+    >>> from postserve import RidgeMap
+    >>> policy = PoLinTS(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1), floor=0.1)
+    >>> for x in (1.0, 2.0, 3.0, 4.0):
+    ...     for arm, beta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, [2 * x], reward=beta * 2 * x)
+    >>> policy.propensities([5.0])
+    array([0.95, 0.05])
+    """
+
+    def __init__(
+        self,
+        n_arms: int | None,
+        context_map: ContextMap,
+        *,
+        draws: int = 1000,
+        floor: float = 0.001,
+        seed: int = 0,
+        missing_z: MissingZ = "raise",
+        x_features: Features | None = None,
+        z_features: Features | None = None,
+        **options: Unpack[ArmOptions],
+    ) -> None:
+        super().__init__(
+            n_arms,
+            context_map,
+            missing_z=missing_z,
+            x_features=x_features,
+            z_features=z_features,
+            **options,
+        )
+        self.draws = integer("draws", draws, least=1)
+        self.floor = number("floor", floor, least=0.0, most=1.0)
+        self.seed = integer("seed", seed, least=0)
+        del self._settings["optimism"]  # draws take its place
+        self._settings.update(draws=self.draws, floor=self.floor, seed=self.seed)
+
+    def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
+        return draw(self._chances(x, slots), rng)
+
+    def _chances(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """How often each slot is best, and its share of the floor."""
+        wins = np.zeros(len(slots))
+        for scores in self._drawn_scores(x, slots):
+            best = scores == scores.max(axis=1, keepdims=True)
+            wins += (best / best.sum(axis=1, keepdims=True)).sum(axis=0)  # ties share a draw
+        return (1.0 - self.floor) * wins / self.draws + self.floor / len(slots)
+
+    def _drawn_scores(self, x: FloatArray, slots: IntArray) -> Iterator[FloatArray]:
+        """Line 3 in a draw: (x, phi(x))·w_a of each slot, phi and w_a being drawn; (draws, slots)."""
+        rng = np.random.default_rng([self.seed, self._arms.models.updates])
+        models, block = self._arms.models, self._arms.models.block("z")
+        z_hat = self._predictions(x, slots)
+        u_hat = self._arms.stack(x, z_hat, rows=len(slots))
+        means, beta = models.average(u_hat, slots)[:, 0], models.weights_of(slots)[:, 0, block]
+        zeta = self._radius(slots)
+        portion = max(LEAST, AT_ONCE // z_hat.size)
+        for start in range(0, self.draws, portion):
+            size = min(portion, self.draws - start)
+            moves = self._drawn_z(x, slots, size, rng) - z_hat
+            off = models.deviations(u_hat, slots, block, moves, rng)
+            yield means + np.vecdot(moves, beta) + zeta * off
+
+    def _drawn_z(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draws of phi(x), (size, slots, dim_z), checked: the map may be anyone's."""
+        drawn = np.asarray(self.context_map.sample(x, self._ids_of(slots), rng, size))
+        wanted = (size, len(slots), self.dim_z)
+        if drawn.shape != wanted or not np.isfinite(drawn).all():
+            raise InvalidInput(
+                f"context_map.sample(x, arms, rng, size) has shape {drawn.shape}, wanted {wanted}, finite"
+            )
+        return drawn
