@@ -13,12 +13,15 @@ from postserve.types import Decision, FloatArray, Rounds
 class Policy(Protocol):
     """Chooses an arm from x alone; learns from z and the reward when they come.
 
-    Input that cannot be used raises `InvalidInput` and changes nothing.
+    x is one context for all arms, (dim_x,), or has a row for each of them, (k, dim_x), of which the one
+    that was served is learnt from. A policy with no arms of its own takes decision sets: the rows are the
+    arms, and an arm is the number of a row. Input that cannot be used raises `InvalidInput` and changes
+    nothing.
     """
 
     @property
     def arms(self) -> tuple[int, ...]:
-        """The ids of the present arms, in rising order."""
+        """The ids of the present arms, in rising order; none where decision sets take their place."""
 
     @property
     def dim_x(self) -> int | None:
@@ -31,7 +34,7 @@ class Policy(Protocol):
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
-        """Choose one of the eligible arms (all where None); changes nothing but rng."""
+        """Choose one of the eligible arms (all where None), to which rows of x belong; changes only rng."""
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms`, zero where it is not eligible."""

@@ -3,7 +3,8 @@
 =============  ====================  ==================================================
 array          shape                 meaning
 =============  ====================  ==================================================
-``x``          ``(dim_x,)``          pre-serving context, known when an arm is chosen
+``x``          ``(dim_x,)``          pre-serving context, known when an arm is chosen; where arms
+                                     have contexts of their own, ``(k, dim_x)``, a row an arm
 ``z``          ``(dim_z,)``          post-serving context, known after it was served
 ``u``          ``(dim_u,)``          an arm's regressor, for poLinUCB ``(x, z)``
 ``z_hat``      ``(dim_z,)``          ``phi_hat(x)``, the prediction of ``z``
@@ -13,13 +14,16 @@ array          shape                 meaning
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+
+Context: TypeAlias = npt.ArrayLike | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""x or z as policies take it: numbers, one row or a row an arm; with features, names with values too."""
 
 Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
 """A ridge: learnt from the evidence, one number, or one number a block."""

@@ -16,7 +16,7 @@ from postserve.errors import InvalidInput
 from postserve.policies.choice import choose, distribution
 from postserve.policies.inputs import Inputs
 from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
-from postserve.types import Decision, Decisions, FloatArray, IntArray, MissingZ
+from postserve.types import Context, Decision, Decisions, FloatArray, IntArray, MissingZ
 from postserve.validation import (
     arm_ids,
     generator,
@@ -99,12 +99,12 @@ class BasePolicy(Persistent, abstract=True):
 
     # Learning
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
+    def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
         """z and the reward came: `observe`, then `credit`."""
         x, slot, z = self._check_round(x, arm, z)
         self._update(x, slot, z, reward_value(reward))
 
-    def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
+    def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
         """z came: the map learns; returns its prediction from before, which `credit` may want back.
 
         None where there is no map.
@@ -118,9 +118,9 @@ class BasePolicy(Persistent, abstract=True):
 
     def credit(
         self,
-        x: npt.ArrayLike,
+        x: Context,
         arm: int,
-        z: npt.ArrayLike | None,
+        z: Context | None,
         reward: float,
         *,
         z_hat: npt.ArrayLike | None = None,
@@ -132,7 +132,7 @@ class BasePolicy(Persistent, abstract=True):
         self._settle(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
 
     def update_batch(
-        self, X: npt.ArrayLike, arms: npt.ArrayLike, Z: npt.ArrayLike | None, rewards: npt.ArrayLike
+        self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
     ) -> None:
         """Row after row as `update` would; all rows are checked before the first is learnt."""
         rewards = vector("rewards", rewards, None)
@@ -227,7 +227,7 @@ class BasePolicy(Persistent, abstract=True):
         )
 
     def _check_round(
-        self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None
+        self, x: Context, arm: int, z: Context | None
     ) -> tuple[FloatArray, int, FloatArray | None]:
         x = self._x.one(x)
         slot = self._slot(arm)
@@ -252,7 +252,7 @@ class BasePolicy(Persistent, abstract=True):
         arm_ids("arms", arms)
         return np.array([self._slot(arm) for arm in arms], dtype=np.int64)
 
-    def _context(self, x: npt.ArrayLike, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
+    def _context(self, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
         """x as the models see it, and the slots to choose from."""
         slots = self._eligible(arms)
         return self._placed(self._x.one_or_rows(x, None if self._by_row else len(slots)), slots)
@@ -320,9 +320,7 @@ class ChoosesFromX(BasePolicy, abstract=True):
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """One score a slot; x is one for all, or has a row a slot."""
 
-    def select(
-        self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
-    ) -> Decision:
+    def select(self, x: Context, rng: np.random.Generator, arms: Sequence[int] | None = None) -> Decision:
         """Choose an arm for x, of the eligible ones; changes nothing but rng.
 
         x is one context, or has a row for each of `arms` (by default of `self.arms`), in that order.
@@ -330,13 +328,13 @@ class ChoosesFromX(BasePolicy, abstract=True):
         x, slots = self._context(x, arms)
         return self._decision(slots, self._choose(x, slots, generator(rng)))
 
-    def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
+    def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
         x, slots = self._context(x, arms)
         return self._over_all_arms(slots, self._chances(x, slots))
 
     def select_batch(
-        self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
+        self, X: Context, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
         slots, rng = self._eligible(arms), generator(rng)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
@@ -12,7 +11,7 @@ from postserve.policies.arms import ArmModels, ArmOptions
 from postserve.policies.base import batch
 from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
-from postserve.types import Decision, Decisions, FloatArray, IntArray
+from postserve.types import Context, Decision, Decisions, FloatArray, IntArray
 from postserve.validation import generator, integer, one_of
 
 
@@ -63,29 +62,27 @@ class LinUCBOracle(LinearPolicy):
 
     def select(
         self,
-        x: npt.ArrayLike,
+        x: Context,
         rng: np.random.Generator,
         *,
-        z: npt.ArrayLike,
+        z: Context,
         arms: Sequence[int] | None = None,
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
         x, z, slots = self._seen(x, z, arms)
         return self._decision(slots, choose(self._scores(x, z, slots), generator(rng)))
 
-    def propensities(
-        self, x: npt.ArrayLike, *, z: npt.ArrayLike, arms: Sequence[int] | None = None
-    ) -> FloatArray:
+    def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
         x, z, slots = self._seen(x, z, arms)
         return self._over_all_arms(slots, distribution(self._scores(x, z, slots)))
 
     def select_batch(
         self,
-        X: npt.ArrayLike,
+        X: Context,
         rng: np.random.Generator,
         *,
-        Z: npt.ArrayLike,
+        Z: Context,
         arms: Sequence[int] | None = None,
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
@@ -97,7 +94,7 @@ class LinUCBOracle(LinearPolicy):
         return batch(self._decision(slots, choose(self._scores(x, z, slots), rng)) for x, z, slots in rounds)
 
     def _seen(
-        self, x: npt.ArrayLike, z: npt.ArrayLike, arms: Sequence[int] | None
+        self, x: Context, z: Context, arms: Sequence[int] | None
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         eligible = self._eligible(arms)
         rows = None if self._by_row else len(eligible)
