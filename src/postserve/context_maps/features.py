@@ -1,5 +1,6 @@
 """Features of x: any callable on one x, or any fitted scikit-learn transformer."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -74,7 +75,8 @@ def check_callable(name: str, features: Any) -> None:
 def probe(function: Any, dim_x: int) -> FloatArray:
     """What a callable says at one fixed x, to know it again when it is handed back on loading."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as of a transformer that would rather have names
             answer = np.asarray(raw_features(function, np.linspace(0.1, 0.9, dim_x)), dtype=np.float64)
     except Exception:
         answer = np.empty(0)  # it has no answer there: then there is nothing to compare
