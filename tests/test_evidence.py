@@ -33,8 +33,8 @@ def sums_of(U: FloatArray, arms: Any, r: FloatArray, n_arms: int = 3) -> evidenc
     )
 
 
-def objective(sums: evidence.Sums) -> evidence._Objective:
-    return evidence._Objective(sums, BLOCKS, evidence.measure_units(sums, BLOCKS))
+def objective(sums: evidence.Sums) -> evidence.Objective:
+    return evidence.Objective(sums, BLOCKS, evidence.measure_units(sums, BLOCKS))
 
 
 def test_the_value_is_the_gaussian_log_likelihood_of_the_rewards() -> None:

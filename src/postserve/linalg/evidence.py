@@ -59,6 +59,17 @@ class Fit(NamedTuple):
     evaluations: int
 
 
+class Posterior(NamedTuple):
+    """What the evidence asks of the posterior of all weights at one lambda; P is its precision's inverse."""
+
+    log_det: float  # of the precision, over that of the prior
+    residual: FloatArray  # (outputs,), rho - b^T P b
+    trace: FloatArray  # (blocks,), tr_j(P)
+    frobenius: FloatArray  # (blocks, blocks), ||P_ij||²_F
+    norm: FloatArray  # (outputs, blocks), ||m_j||²
+    cross: FloatArray  # (outputs, blocks, blocks), m_i^T P_ij m_j
+
+
 class _Point(NamedTuple):
     """The objective at log lambda, log sigma² being the best for it."""
 
@@ -73,13 +84,30 @@ class _Point(NamedTuple):
 
 def measure_units(sums: Sums, blocks: Sequence[int]) -> Units:
     """v_j and v_r of the present sums."""
-    total = float(sums.pulls.sum())
-    if total == 0.0:
-        return Units(np.zeros(len(blocks)), np.zeros(sums.squares.shape[1]))
     diagonal = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0)
-    v = np.add.reduceat(diagonal, _starts(blocks)) / total
-    v_r = sums.squares.sum(axis=0) / total
+    return mean_squares(diagonal, sums.squares.sum(axis=0), float(sums.pulls.sum()), blocks)
+
+
+def mean_squares(u: FloatArray, y: FloatArray, rounds: float, blocks: Sequence[int]) -> Units:
+    """v_j and v_r from sums of squares of each coordinate of u and of each output."""
+    if rounds == 0.0:
+        return Units(np.zeros(len(blocks)), np.zeros(len(y)))
+    v, v_r = np.add.reduceat(u, _starts(blocks)) / rounds, y / rounds
     return Units(np.where(v > TINY_SQUARE, v, 0.0), np.where(v_r > TINY_SQUARE, v_r, 0.0))
+
+
+def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
+    """The sums in units, of the blocks and outputs that have one."""
+    active, alive = units.blocks > 0.0, units.outputs > 0.0
+    coordinates = np.repeat(active, blocks)
+    scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
+    outputs = 1.0 / np.sqrt(units.outputs[alive])
+    return Sums(
+        sums.gram[:, coordinates][:, :, coordinates] * scale[:, None] * scale,
+        sums.moment[:, alive][:, :, coordinates] * outputs[:, None] * scale,
+        sums.squares[:, alive] * outputs**2,
+        sums.pulls,
+    )
 
 
 def centre(units: Units) -> Fit:
@@ -93,61 +121,72 @@ def refit(sums: Sums, blocks: Sequence[int], *, tolerance: float, start: FloatAr
 
     `start` is lambda of each block to begin with, 0 for one of which nothing is known; p0 without.
     """
-    units = measure_units(sums, blocks)
-    active = units.blocks > 0.0
-    if not active.any() or not (units.outputs > 0.0).any():
+    return maximise(Objective(sums, blocks, measure_units(sums, blocks)), tolerance=tolerance, start=start)
+
+
+def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | None = None) -> Fit:
+    """The best prior under an objective; `start` as in `refit`."""
+    units = objective.units
+    active, alive = units.blocks > 0.0, units.outputs > 0.0
+    if not active.any() or not alive.any():
         return centre(units)
-    objective = _Objective(sums, blocks, units)
     log_ridge = np.full(int(active.sum()), objective.log_noise_centre - objective.log_tau2_centre)
     if start is not None:
         known = start[active] > 0.0
         log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
     log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
-    ridge, noise = np.ones(len(blocks)), np.zeros(len(units.outputs))
+    ridge, noise = np.ones(len(active)), np.zeros(len(alive))
     ridge[active] = np.exp(log_ridge) * units.blocks[active]
-    noise[units.outputs > 0.0] = np.exp(log_noise) * units.outputs[units.outputs > 0.0]
+    noise[alive] = np.exp(log_noise) * units.outputs[alive]
     return Fit(ridge, noise, objective.evaluations)
 
 
-class _Objective:
-    """The negative log evidence and its hyperprior, in units, over the blocks that are not zero."""
+class Objective:
+    """The negative log evidence and its hyperprior, in units, over the blocks that are not zero.
+
+    Here the models' weights are independent of each other. A subclass with another model of the same
+    sums says what its posterior is, and how many weights share each lambda; the rest is the same.
+    """
 
     def __init__(self, sums: Sums, blocks: Sequence[int], units: Units) -> None:
-        active = units.blocks > 0.0
-        alive = units.outputs > 0.0
         pulled = sums.pulls > 0.0  # arms never pulled contribute nothing
-        coordinates = np.repeat(active, blocks)
-        scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
-        outputs = 1.0 / np.sqrt(units.outputs[alive])
-        self.sizes = np.array(blocks)[active]
+        scaled = in_units(Sums(*(part[pulled] for part in sums)), blocks, units)
+        self.units = units
+        self.sizes = np.array(blocks)[units.blocks > 0.0]
         self.starts = _starts(self.sizes)
-        self.gram = sums.gram[pulled][:, coordinates][:, :, coordinates] * scale[:, None] * scale
-        self.moment = sums.moment[pulled][:, alive][:, :, coordinates] * outputs[:, None] * scale
-        self.squares = (sums.squares[pulled][:, alive] * outputs**2).sum(axis=0)
+        self.gram, self.moment = scaled.gram, scaled.moment
+        self.squares = scaled.squares.sum(axis=0)
         self.rounds = float(sums.pulls.sum())
+        self.n_weights = len(self.gram) * self.sizes
         self.log_noise_centre = float(np.log(CENTRE_NOISE))
-        self.log_tau2_centre = float(-np.log(len(blocks)))
+        self.log_tau2_centre = float(-np.log(len(units.blocks)))
         self.evaluations = 0
 
-    def at(self, log_ridge: FloatArray) -> _Point:
-        """Value, gradient and Hessian; the one place that costs O(K dim³)."""
-        self.evaluations += 1
-        ridge = np.exp(log_ridge)
-        full = np.repeat(ridge, self.sizes)
-        models, outputs, n = len(self.gram), len(self.squares), len(ridge)
+    def posterior(self, log_ridge: FloatArray) -> Posterior:
+        """The sums over models that depend on lambda; the one place that costs O(K dim³)."""
+        full = np.repeat(np.exp(log_ridge), self.sizes)
+        models, outputs, n = len(self.gram), len(self.squares), len(log_ridge)
         log_det = -models * float((self.sizes * log_ridge).sum())
-        Q = self.squares.copy()  # rho - b^T A^{-1} b of each output
-        trace, frobenius = np.zeros(n), np.zeros((n, n))  # tr_j(A^{-1}), ||P_ij||²_F
-        norm, cross = np.zeros((outputs, n)), np.zeros((outputs, n, n))  # ||m_j||², m_i^T P_ij m_j
+        residual = self.squares.copy()
+        trace, frobenius = np.zeros(n), np.zeros((n, n))
+        norm, cross = np.zeros((outputs, n)), np.zeros((outputs, n, n))
         for gram, moment in zip(self.gram, self.moment, strict=True):
             factor = factorise(gram, full, moment)
             P, m = factor.inverse, factor.solution
             log_det += factor.log_det
-            Q -= np.vecdot(moment, m)
+            residual -= np.vecdot(moment, m)
             trace += self._blocks(np.diagonal(P))
             frobenius += self._block_pairs(P**2)
             norm += self._blocks(m**2)
             cross += self._block_pairs(P * m[:, :, None] * m[:, None, :])
+        return Posterior(log_det, residual, trace, frobenius, norm, cross)
+
+    def at(self, log_ridge: FloatArray) -> _Point:
+        """Value, gradient and Hessian."""
+        self.evaluations += 1
+        ridge = np.exp(log_ridge)
+        outputs, n = len(self.squares), len(ridge)
+        log_det, Q, trace, frobenius, norm, cross = self.posterior(log_ridge)
         Q = np.maximum(Q, 0.0)
         log_noise = np.array([self._best_noise(float(q), log_ridge) for q in Q])
         precision = np.exp(-log_noise)
@@ -158,7 +197,7 @@ class _Objective:
         value = 0.5 * (fit + outputs * log_det + hyperprior)
 
         shrink = ridge * norm * precision[:, None]
-        gradient = 0.5 * (outputs * (ridge * trace - models * self.sizes) + shrink.sum(axis=0))
+        gradient = 0.5 * (outputs * (ridge * trace - self.n_weights) + shrink.sum(axis=0))
         gradient -= off_tau2.sum(axis=0) / SD_BLOCK
         inner = 0.5 * outputs * frobenius + np.einsum("o,oij->ij", precision, cross)
         diagonal = 0.5 * (outputs * ridge * trace + shrink.sum(axis=0)) + outputs / SD_BLOCK**2
@@ -194,9 +233,7 @@ class _Objective:
         return np.asarray(np.add.reduceat(self._blocks(values), self.starts, axis=-2))
 
 
-def _minimise(
-    objective: _Objective, log_ridge: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
+def _minimise(objective: Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:
     """Newton with a floor under the curvature, halving steps that do not descend."""
     point = objective.at(log_ridge)
     while objective.evaluations < MAX_EVALUATIONS:
