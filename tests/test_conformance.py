@@ -52,6 +52,10 @@ def cubes(x: Any) -> Any:
     return x**3
 
 
+def fourths(x: Any) -> Any:
+    return x / 4.0
+
+
 QUADRATIC = PolynomialFeatures(2).fit(np.zeros((1, 3)))
 POWERS = FunctionTransformer(lambda Z: np.hstack([Z, Z**2])).fit(np.zeros((1, 2)))
 
@@ -128,6 +132,19 @@ POLICIES: dict[str, Make] = {
     "PoLinTS-PerArmMap": lambda: PoLinTS(3, PerArmMap(ridge_map()), draws=20, floor=0.3, seed=1),
     "PoLinTS-shared": lambda: PoLinTS(3, MAPS["KernelMap-few"](), draws=50, model="shared", floor=0.0),
     "PoLinTS-sets": lambda: PoLinTS(None, ridge_map(ridge=1.0), draws=50, model="shared", ridge=1.0),
+    "PoLinUCB-hybrid": lambda: PoLinUCB(3, ridge_map(), model="hybrid", optimism="joint"),
+    "PoLinUCB-hybrid-number": lambda: PoLinUCB(
+        3, PerArmMap(ridge_map()), model="hybrid", ridge=(1.0, 2.0), arm_radius="determinant", intercept=True
+    ),
+    "PoLinTS-hybrid": lambda: PoLinTS(3, ridge_map(), model="hybrid", draws=50),
+    "LinUCB-hybrid": lambda: LinUCB(
+        3, 4, model="hybrid", ridge=1.0, arm_radius="closed_form", u_bound=5.0, x_features=fourths
+    ),
+    "LinUCBPhiHat-hybrid": lambda: LinUCBPhiHat(
+        3, ridge_map(), model="hybrid", ridge=1.0, arm_radius="determinant", u_bound=5.0
+    ),
+    "RobustPoLinUCB-hybrid": lambda: RobustPoLinUCB(3, ridge_map(), model="hybrid"),
+    "LinUCBOracle-hybrid": lambda: LinUCBOracle(3, 4, 2, model="hybrid"),
     "LinUCB-shared": lambda: LinUCB(3, 4, model="shared", ridge=1.0, arm_radius="determinant"),
     "LinUCB-features": lambda: LinUCB(3, 10, x_features=QUADRATIC),
     "LinUCB-sets": lambda: LinUCB(None, 4, model="shared", arm_radius="closed_form", u_bound=5.0),
@@ -238,6 +255,11 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "PoLinUCB-features",
         "PoLinUCB-sets",
         "PoLinUCB-sets-joint",
+        "PoLinUCB-hybrid",
+        "PoLinUCB-hybrid-number",
+        "PoLinTS-hybrid",
+        "LinUCB-hybrid",
+        "LinUCBOracle-hybrid",
         "PoLinTS",
         "PoLinTS-PerArmMap",
         "PoLinTS-sets",
@@ -267,6 +289,10 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "RandomPolicy",
         "EpsilonGreedy",
         "EpsilonGreedy-nested",
+        "PoLinUCB-hybrid",
+        "PoLinTS-hybrid",
+        "RobustPoLinUCB-hybrid",
+        "LinUCBOracle-hybrid",
         "PoLinUCB-shared",
         "PoLinUCB-sets",
         "PoLinTS",

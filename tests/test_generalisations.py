@@ -28,7 +28,7 @@ from postserve import (
     load,
 )
 
-MODELS = ("disjoint", "shared")
+MODELS = ("disjoint", "shared", "hybrid")
 
 # Contexts of their own for each arm
 
@@ -157,6 +157,24 @@ def test_what_decision_sets_cannot_do_is_said() -> None:
         policy.select(np.zeros(3), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="the candidates are the arms"):
         policy.select(np.zeros((2, 3)), np.random.default_rng(0), arms=[0])
+
+
+# Shared and own weights
+
+
+def test_an_arm_that_comes_to_a_hybrid_knows_what_the_others_share() -> None:
+    policy, apart = LinUCB(3, 2, model="hybrid"), LinUCB(3, 2)
+    rng = np.random.default_rng(0)
+    for i in range(120):
+        x = rng.normal(size=2)
+        for one in (policy, apart):
+            one.update(x, i % 3, None, float(x @ [2.0, -1.0] + 0.1 * rng.normal()))
+    for one in (policy, apart):
+        for arm in (0, 1, 2):
+            one.add_arm()
+            one.remove_arm(arm)
+    np.testing.assert_allclose(policy.weights, np.tile([2.0, -1.0], (3, 1)), atol=0.1)
+    assert not apart.weights.any()
 
 
 # Feature maps

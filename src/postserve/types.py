@@ -30,7 +30,7 @@ Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
 
 ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | float
 MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
-Model: TypeAlias = Literal["disjoint", "shared"]
+Model: TypeAlias = Literal["disjoint", "shared", "hybrid"]
 Optimism: TypeAlias = Literal["plugin", "joint", "bound"]
 MissingZ: TypeAlias = Literal["raise", "impute", "drop"]
 

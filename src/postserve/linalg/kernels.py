@@ -57,6 +57,49 @@ def average(weights: FloatArray, models: IntArray, U: FloatArray, means: FloatAr
 
 
 @njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def project_hybrid(
+    inverse: FloatArray,
+    weights: FloatArray,
+    shared_inverse: FloatArray,
+    shared_weights: FloatArray,
+    ridge: FloatArray,
+    models: IntArray,
+    U: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """As `project` with t = Lambda A^{-1} u: w_o·u_i + m_o·t and u_i^T A^{-1} u_i + t^T A_0^{-1} t."""
+    rows, dim = U.shape
+    t = np.empty(dim)
+    for i in range(rows):
+        P = inverse[models[i]]
+        u = U[i]
+        own = 0.0
+        for j in range(dim):
+            v = 0.0
+            row = P[j]
+            for k in range(dim):
+                v += row[k] * u[k]
+            own += v * u[j]
+            t[j] = ridge[j] * v
+        shared = 0.0
+        for j in range(dim):
+            v = 0.0
+            row = shared_inverse[j]
+            for k in range(dim):
+                v += row[k] * t[k]
+            shared += v * t[j]
+        squares[i] = max(own, 0.0) + max(shared, 0.0)
+        for o in range(weights.shape[1]):
+            w = weights[models[i], o]
+            m = shared_weights[o]
+            mean = 0.0
+            for k in range(dim):
+                mean += w[k] * u[k] + m[k] * t[k]
+            means[i, o] = mean
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def solve(inverse: FloatArray, models: IntArray, U: FloatArray, V: FloatArray) -> None:
     """V[i] = A^{-1} u_i for row i under models[i]."""
     rows, dim = U.shape

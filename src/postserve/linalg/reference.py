@@ -23,6 +23,24 @@ def average(weights: FloatArray, models: IntArray, U: FloatArray, means: FloatAr
     means[:] = np.einsum("iok,ik->io", weights[models], U)
 
 
+def project_hybrid(
+    inverse: FloatArray,
+    weights: FloatArray,
+    shared_inverse: FloatArray,
+    shared_weights: FloatArray,
+    ridge: FloatArray,
+    models: IntArray,
+    U: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """As `project` with t = Lambda A^{-1} u: w_o·u_i + m_o·t and u_i^T A^{-1} u_i + t^T A_0^{-1} t."""
+    V = np.einsum("ijk,ik->ij", inverse[models], U)
+    T = ridge * V
+    means[:] = np.einsum("iok,ik->io", weights[models], U) + T @ shared_weights.T
+    squares[:] = np.maximum(np.vecdot(U, V), 0.0) + np.maximum(np.vecdot(T @ shared_inverse, T), 0.0)
+
+
 def solve(inverse: FloatArray, models: IntArray, U: FloatArray, V: FloatArray) -> None:
     """V[i] = A^{-1} u_i for row i under models[i]."""
     V[:] = np.einsum("ijk,ik->ij", inverse[models], U)

@@ -47,12 +47,12 @@ class Projection(NamedTuple):
 
 
 class Ellipsoid(NamedTuple):
-    """What the size of each model's confidence set depends on: log(det A/det Lambda), rows, dimension."""
+    """What the theory's radii ask of the ellipsoid that holds each row's weights."""
 
-    log_det: FloatArray  # (rows,)
-    pulls: FloatArray  # (rows,)
-    dim: int
-    stretch: float = 1.0  # how much longer than u the rows of that model are
+    log_det: FloatArray  # (rows,), of its matrix over that of the prior
+    pulls: FloatArray  # (rows,), the rounds it has seen
+    ridge: FloatArray  # (dim,), the diagonal of its prior
+    stretch: float  # how much longer than u its rows are
 
 
 class RidgeModels:
@@ -157,7 +157,7 @@ class RidgeModels:
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """What the radius of each one's confidence set depends on."""
-        return Ellipsoid(self.log_det[models], self.pulls[models], self.dim)
+        return Ellipsoid(self.log_det[models], self.pulls[models], self.ridge, 1.0)
 
     def deviations(
         self, U: FloatArray, models: IntArray, block: slice, moves: FloatArray, rng: np.random.Generator
@@ -180,7 +180,11 @@ class RidgeModels:
         if self.evidence and self._prior_is_due(u, y):
             kernels.add_row(self.gram[model], self.moment[model], self.squares[model], u, y)
             self._renew_prior()
-            return
+        else:
+            self._learn(model, u, y)
+
+    def _learn(self, model: int, u: FloatArray, y: FloatArray) -> float:
+        """Sums and cache after one more row; returns q = u^T A^{-1} u and leaves A^{-1} u from before it."""
         q = kernels.learn(
             self.gram, self.moment, self.squares, self.inverse, self.weights, model, u, y, self._v
         )
@@ -190,6 +194,7 @@ class RidgeModels:
             self.log_det[model] += np.log1p(q)
         else:  # NaN lands here too: a cache that broke is replaced from the sums
             self._refactorise(model)
+        return q
 
     def update_batch(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
         """Many rows (U, Y) at once: their sums, and then prior and cache anew."""
@@ -284,7 +289,7 @@ class RidgeModels:
     def refit_prior(self) -> None:
         """Learn the prior now, from a cold start: the result depends on the sums alone."""
         if self.evidence:
-            self._adopt(evidence.refit(self._sums(), self._sizes, tolerance=EXACT_TOLERANCE))
+            self._adopt(self._fit(EXACT_TOLERANCE))
             self._fitted_at = self.updates
 
     def _prior_is_due(self, u: FloatArray, y: FloatArray) -> bool:
@@ -299,13 +304,21 @@ class RidgeModels:
 
     def _renew_prior(self) -> None:
         if self._awaits_first_refit:
-            self._adopt(evidence.centre(evidence.measure_units(self._sums(), self._sizes)))
+            self._adopt(self._centre())
             self._followed_at = self.updates
         else:
             start = np.where(self._silent, 0.0, self._block_ridge) if self._fitted_at else None
-            fit = evidence.refit(self._sums(), self._sizes, tolerance=SCHEDULED_TOLERANCE, start=start)
-            self._adopt(fit)
+            self._adopt(self._fit(SCHEDULED_TOLERANCE, start))
             self._fitted_at = self.updates
+
+    def _centre(self) -> evidence.Fit:
+        return evidence.centre(self._units())
+
+    def _fit(self, tolerance: float, start: FloatArray | None = None) -> evidence.Fit:
+        return evidence.refit(self._sums(), self._sizes, tolerance=tolerance, start=start)
+
+    def _units(self) -> evidence.Units:
+        return evidence.measure_units(self._sums(), self._sizes)
 
     def _wakes(self, u: FloatArray, y: FloatArray) -> bool:
         """Whether an output or a block that was zero until now has its first value.
@@ -326,7 +339,7 @@ class RidgeModels:
         self.refactorise()
 
     def _silent_blocks(self) -> npt.NDArray[np.bool_]:
-        return np.asarray(evidence.measure_units(self._sums(), self._sizes).blocks == 0.0)
+        return np.asarray(self._units().blocks == 0.0)
 
     def _block_sums(self, values: FloatArray) -> FloatArray:
         return np.array([values[self.block(name)].sum() for name in self.blocks])

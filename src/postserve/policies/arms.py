@@ -7,6 +7,7 @@ import numpy as np
 
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
+from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.ridge import Projection, RidgeModels
 from postserve.linalg.shared import SharedModel
 from postserve.types import ArmRadius, FloatArray, IntArray, Model, Optimism, Ridge
@@ -37,8 +38,10 @@ class ArmModels:
     `u_bound` >= ||u|| and `delta`, which is per arm), or a number. The noise scale is learnt with
     evidence and is `noise_scale` otherwise. `intercept` appends a constant 1 to u, a block of its own.
 
-    `model`: "disjoint" (each arm has its w) or "shared" (one w for all, which contexts of their own tell
-    apart; the only one for decision sets, where `n_arms` is None).
+    `model`: "disjoint" (each arm has its w), "shared" (one w for all, which contexts of their own tell
+    apart; the only one for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a, after
+    Li et al. 2010: what an arm teaches w_0 helps all, and stays when it leaves; `w_bound` is then of all
+    these weights together).
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class ArmModels:
         if self.intercept:
             blocks = {**blocks, "intercept": 1}
         self.ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
-        self.model = one_of("model", model, ("disjoint", "shared"))
+        self.model = one_of("model", model, ("disjoint", "shared", "hybrid"))
         self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
         self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
 
@@ -112,9 +115,10 @@ class ArmModels:
         if self.arm_radius == "posterior":
             zeta: FloatArray | float = self.noise()
         elif self.arm_radius == "determinant":
+            ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_determinant(
-                ridge=models.ridge,
-                log_det_ratio=models.ellipsoid(slots).log_det,
+                ridge=ellipsoid.ridge,
+                log_det_ratio=ellipsoid.log_det,
                 noise_scale=self.noise(),
                 delta=self.delta,
                 w_bound=self.w_bound,
@@ -123,9 +127,9 @@ class ArmModels:
             assert self.u_bound is not None  # checked on construction
             ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_closed_form(
-                ridge=models.ridge,
+                ridge=ellipsoid.ridge,
                 pulls=ellipsoid.pulls,
-                dim_u=ellipsoid.dim,
+                dim_u=len(ellipsoid.ridge),
                 noise_scale=self.noise(),
                 u_bound=self.u_bound * ellipsoid.stretch,
                 delta=self.delta,
@@ -187,7 +191,7 @@ def _models(model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: 
         raise InvalidInput(
             f"model is {model!r}, wanted 'shared' where n_arms is None: candidates have no ids"
         )
-    return RidgeModels(n_arms, blocks, ridge=ridge)
+    return {"disjoint": RidgeModels, "hybrid": HybridModels}[model](n_arms, blocks, ridge=ridge)
 
 
 def _sum(parts: list[FloatArray]) -> FloatArray:

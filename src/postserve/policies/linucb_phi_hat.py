@@ -96,14 +96,14 @@ class LinUCBPhiHat(PoLinUCB):
 
     def _radius(self, slots: IntArray) -> FloatArray:
         """Its line 7: Algorithm 2's own zeta (appendix A) where the theory's is asked for."""
-        arms, models = self._arms, self._arms.models
+        arms = self._arms
         if arms.arm_radius not in ("determinant", "closed_form"):
             return arms.radius(slots)
         assert arms.u_bound is not None  # checked on construction
-        ellipsoid = models.ellipsoid(slots)
+        ellipsoid = arms.models.ellipsoid(slots)
         if arms.arm_radius == "determinant":
             zeta = confidence.phi_hat_radius_determinant(
-                ridge=models.ridge,
+                ridge=ellipsoid.ridge,
                 log_det_ratio=ellipsoid.log_det,
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
@@ -115,9 +115,9 @@ class LinUCBPhiHat(PoLinUCB):
             )
         else:
             zeta = confidence.phi_hat_radius_closed_form(
-                ridge=models.ridge,
+                ridge=ellipsoid.ridge,
                 pulls=ellipsoid.pulls,
-                dim_u=ellipsoid.dim,
+                dim_u=len(ellipsoid.ridge),
                 map_errors=self._map_errors,
                 noise_scale=arms.noise(),
                 z_noise_scale=self.z_noise_scale,

@@ -40,7 +40,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     all or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (its linear
     stochastic bandits): any number of candidates, a row each, and the arm chosen is a row.
 
-    Options, the same for every linear policy: `model` ("disjoint" or "shared"), `ridge`
+    Options, the same for every linear policy: `model` ("disjoint", "shared" or "hybrid"), `ridge`
     ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior", "determinant",
     "closed_form" or a number), `exploration` (multiplies it), `intercept` (a constant in u, for rewards
     that are not centred), `noise_scale`, `w_bound`, `u_bound`, `delta`;

@@ -1,0 +1,145 @@
+"""The evidence of the hybrid model: one variance a block for the arms' own weights, one for the shared.
+
+The weights are (w_0, delta_1, …, delta_K) with u·(w_0 + delta_a) as the mean, so the joint precision
+has (K + 1)·dim rows. Its inverse P needs none of them together: with A_a = S_a + Lambda_1,
+w_a = A_a^{-1} b_a, F_a = A_a^{-1} Lambda_1, G_a = I - F_a, and A_0, m_0 of the shared regression
+(`hybrid.py`),
+
+    P_00 = A_0^{-1},  P_a0 = -G_a A_0^{-1},  P_ab = [a = b] A_a^{-1} + G_a A_0^{-1} G_b^T,
+    m_a = w_a - G_a m_0,  log det = sum_a log det A_a + log det A_0,
+    b^T P b = sum_a b_a·w_a + c·m_0,
+
+and sums over pairs of arms factor: sum_{a,b} ||G_{a,i} A_0^{-1} G_{b,j}^T||² = tr(A_0^{-1} H_i A_0^{-1} H_j)
+with H_i = sum_a G_{a,i}^T G_{a,i}. Hyperprior, units and search are those of `evidence.py`, over the
+blocks of the arms' own weights and, after them, those of the shared ones.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from postserve.linalg import evidence
+from postserve.linalg.cholesky import factorise
+from postserve.types import FloatArray
+
+ENTRIES_AT_ONCE = 2**15
+"""Arms whose matrices together have this many entries go through numpy at once: large enough to hide its
+overhead, small enough for a processor's cache."""
+
+
+def both_levels(units: evidence.Units) -> evidence.Units:
+    """The units of the own and of the shared weights: they stand before the same u."""
+    return evidence.Units(np.tile(units.blocks, 2), units.outputs)
+
+
+def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Lambda_1 - Lambda_1 A^{-1} Lambda_1: the gram of what the sums of arms, (…, d, d), say of w_0.
+
+    Written as G^T Lambda_1 G + F^T S F, a sum of squares at its minimum over F: nothing cancels,
+    however far Lambda_1 and S are apart, and rounding in A^{-1} enters squared.
+    """
+    F = inverse * ridge
+    G = np.eye(len(ridge)) - F
+    return np.asarray(G.mT @ (ridge[:, None] * G) + F.mT @ gram @ F)
+
+
+class HybridObjective(evidence.Objective):
+    """The objective over (own blocks, shared blocks).
+
+    `departed` are sums of rows that w_0 alone explains: what arms that are gone have taught it.
+    """
+
+    def __init__(
+        self, sums: evidence.Sums, departed: evidence.Sums, blocks: Sequence[int], units: evidence.Units
+    ) -> None:
+        super().__init__(sums, blocks, units)
+        self.departed = evidence.in_units(departed, blocks, units)
+        self.squares += self.departed.squares[0]
+        self.rounds += float(departed.pulls[0])
+        self.n_weights = np.concatenate([self.n_weights, self.sizes])
+        self.units = both_levels(units)
+        self.log_tau2_centre = float(-np.log(len(self.units.blocks)))
+
+    def posterior(self, log_ridge: FloatArray) -> evidence.Posterior:
+        """The arms by themselves first, what they taught w_0 next, then the arms again in its light."""
+        n = len(self.sizes)
+        ridge = np.repeat(np.exp(log_ridge[:n]), self.sizes)
+        arms = [factorise(gram, ridge, moment) for gram, moment in zip(self.gram, self.moment, strict=True)]
+        inverse = np.array([arm.inverse for arm in arms]).reshape(self.gram.shape)
+        weights = np.array([arm.solution for arm in arms]).reshape(self.moment.shape)
+        gram, H = self._taught(inverse, ridge)
+        moment = self.departed.moment[0] + ridge * weights.sum(axis=0)
+        shared = factorise(gram, np.repeat(np.exp(log_ridge[n:]), self.sizes), moment)
+
+        log_det = sum(arm.log_det for arm in arms) + shared.log_det
+        log_det -= float((self.n_weights * log_ridge).sum())
+        explained = np.vecdot(self.moment, weights).sum(axis=0) + np.vecdot(moment, shared.solution)
+        parts = self._parts_of_inverse(inverse, weights, ridge, H, shared.inverse, shared.solution)
+        return evidence.Posterior(log_det, self.squares - explained, *parts)
+
+    def _taught(self, inverse: FloatArray, ridge: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A_0 without its prior, and H of each block: `taught`, summed over arms, is made of it."""
+        dim, blocks = len(ridge), self._slices()
+        gram, H = self.departed.gram[0].copy(), np.zeros((len(blocks), dim, dim))
+        for arms in self._arms_at_once():
+            F = inverse[arms] * ridge
+            G = np.eye(dim) - F
+            gram += F.reshape(-1, dim).T @ (self.gram[arms] @ F).reshape(-1, dim)
+            for i, block in enumerate(blocks):
+                rows = G[:, block].reshape(-1, dim)
+                H[i] += rows.T @ rows
+        gram += np.tensordot(ridge[self.starts], H, axes=1)
+        return gram, H
+
+    def _parts_of_inverse(
+        self,
+        inverse: FloatArray,
+        weights: FloatArray,
+        ridge: FloatArray,
+        H: FloatArray,
+        M: FloatArray,
+        m_0: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Trace, frobenius, norm and cross of P and m, M being A_0^{-1}; own blocks first, then shared."""
+        n, outputs, dim = len(self.sizes), len(m_0), len(M)
+        trace, frobenius = np.zeros(2 * n), np.zeros((2 * n, 2 * n))
+        norm, cross = np.zeros((outputs, 2 * n)), np.zeros((outputs, 2 * n, 2 * n))
+        g = np.zeros((outputs, n, dim))  # g_i = sum_a G_{a,i}^T m_{a,i}
+        for arms in self._arms_at_once():
+            P = inverse[arms]
+            G = np.eye(dim) - P * ridge
+            GM = G @ M
+            through_shared = GM @ G.mT
+            m = weights[arms] - m_0 @ G.mT
+            trace[:n] += self._blocks(np.diagonal(P + through_shared, axis1=1, axis2=2)).sum(axis=0)
+            norm[:, :n] += self._blocks(m**2).sum(axis=0)
+            frobenius[:n, :n] += self._block_pairs(P * (P + 2.0 * through_shared)).sum(axis=0)
+            frobenius[:n, n:] += self._block_pairs(GM**2).sum(axis=0)
+            cross[:, :n, :n] += self._block_pairs(_weighted(P[:, None], m)).sum(axis=0)
+            for i, block in enumerate(self._slices()):
+                g[:, i] += (m[:, :, block] @ G[:, block]).sum(axis=0)
+        MH, gM = M @ H, g @ M
+        trace[n:] = self._blocks(np.diagonal(M))
+        norm[:, n:] = self._blocks(m_0**2)
+        frobenius[:n, :n] += np.einsum("ijk,lkj->il", MH, MH)
+        frobenius[n:, n:] = self._block_pairs(M**2)
+        cross[:, :n, :n] += gM @ g.mT
+        cross[:, :n, n:] = -self._blocks(gM * m_0[:, None, :])
+        cross[:, n:, n:] = self._block_pairs(_weighted(M, m_0))
+        for pairs in (frobenius, cross):
+            pairs[..., n:, :n] = pairs[..., :n, n:].mT
+        return trace, frobenius, norm, cross
+
+    def _arms_at_once(self) -> Iterator[slice]:
+        models, dim, _ = self.gram.shape
+        size = max(1, ENTRIES_AT_ONCE // dim**2)
+        for start in range(0, models, size):
+            yield slice(start, start + size)
+
+    def _slices(self) -> list[slice]:
+        return [slice(i, i + size) for i, size in zip(self.starts, self.sizes, strict=True)]
+
+
+def _weighted(P: FloatArray, m: FloatArray) -> FloatArray:
+    """m_i P_ij m_j of each entry, an output each."""
+    return np.asarray(P * m[..., :, None] * m[..., None, :])
