@@ -137,14 +137,13 @@ def whole_numbers(name: str, value: Any) -> IntArray:
 
 
 def arm_ids(name: str, value: Any) -> IntArray:
-    """A non-empty array of whole numbers without repetitions, sorted."""
+    """A non-empty array of whole numbers without repetitions."""
     array = whole_numbers(name, value)
     if not len(array):
         raise InvalidInput(f"{name} is empty, wanted at least one arm id")
-    ids = np.unique(array)
-    if len(ids) != len(array):
+    if len(np.unique(array)) != len(array):
         raise InvalidInput(f"{name} is {value!r}, wanted each arm once")
-    return ids
+    return array
 
 
 def _finite(name: str, value: Any) -> float:

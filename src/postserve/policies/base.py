@@ -249,8 +249,7 @@ class BasePolicy(Persistent, abstract=True):
         if arms is None:
             return self._all_slots
         self._refuse_by_row()
-        arm_ids("arms", arms)
-        return np.array([self._slot(arm) for arm in arms], dtype=np.int64)
+        return np.array([self._slot(arm) for arm in arm_ids("arms", arms).tolist()], dtype=np.int64)
 
     def _context(self, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
         """x as the models see it, and the slots to choose from."""
