@@ -8,7 +8,7 @@ import numpy as np
 
 from postserve.context_maps import RidgeMap
 from postserve.environments import SyntheticEnvironment
-from postserve.environments.synthetic import FEATURES
+from postserve.environments.phi import FEATURES
 from postserve.experiments.contenders import (
     AFTER,
     BEFORE,
