@@ -12,6 +12,9 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 import postserve
 from postserve import (
+    ActionDependentEnvironment,
+    CatalogueEnvironment,
+    DecisionSetEnvironment,
     EpsilonGreedy,
     HolderEnvironment,
     KernelMap,
@@ -21,6 +24,7 @@ from postserve import (
     LinUCBPhiHat,
     NeighborsMap,
     NetworkMap,
+    NonlinearEnvironment,
     Observation1,
     PerArmMap,
     PoLinTS,
@@ -188,6 +192,20 @@ ENVIRONMENTS: dict[str, Make] = {
     "HolderEnvironment-rough": lambda: HolderEnvironment(0.25, dim_x=3, dim_z=2),
     "HolderEnvironment-smooth": lambda: HolderEnvironment(2.5, n_arms=2, z_noise=uniform, levels=4),
     "HolderEnvironment-phi": lambda: HolderEnvironment(1.0, dim_x=2, reward_from="phi", seed=1),
+    "ActionDependentEnvironment": lambda: ActionDependentEnvironment("polynomial", n_arms=3, dim_x=4),
+    "ActionDependentEnvironment-shared": lambda: ActionDependentEnvironment(
+        absolute, dim_x=4, dim_z=2, n_arms=3, maps="shared", z_noise=uniform, reward_from="phi"
+    ),
+    "DecisionSetEnvironment": lambda: DecisionSetEnvironment("periodic", dim_x=4, n_candidates=20),
+    "DecisionSetEnvironment-phi": lambda: DecisionSetEnvironment(
+        absolute, dim_x=4, dim_z=2, n_candidates=1, reward_noise=uniform, reward_from="phi"
+    ),
+    "CatalogueEnvironment": lambda: CatalogueEnvironment("linear", dim_x=4, n_arms=12, n_eligible=3),
+    "CatalogueEnvironment-alike": lambda: CatalogueEnvironment(
+        absolute, dim_x=4, dim_z=2, n_arms=4, n_eligible=4, own=0.0, reward_from="phi"
+    ),
+    "NonlinearEnvironment": lambda: NonlinearEnvironment("linear", z_noise=5.0),
+    "NonlinearEnvironment-phi": lambda: NonlinearEnvironment("periodic", reward_from="phi", seed=1),
 }
 
 

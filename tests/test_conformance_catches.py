@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import Decision, LinUCB, RandomPolicy, RidgeMap, SyntheticEnvironment, conformance
+from postserve import (
+    ActionDependentEnvironment,
+    CatalogueEnvironment,
+    Decision,
+    LinUCB,
+    RandomPolicy,
+    RidgeMap,
+    SyntheticEnvironment,
+    conformance,
+)
 
 
 class CountsItsSelects(LinUCB):
@@ -165,3 +174,49 @@ class BiasedNoise(SyntheticEnvironment):
 def test_a_broken_environment_is_caught(kind: Any, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         conformance.check_environment(lambda: kind("linear", dim_x=3, dim_z=2, n_arms=2))
+
+
+class OneRowTooFew(ActionDependentEnvironment):
+    """Shows the contexts of all arms but the last."""
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Any:
+        rounds = super().rounds(n, rng)
+        return rounds._replace(x=rounds.x[:, :-1])
+
+
+class OnePhiForAll(ActionDependentEnvironment):
+    """Tells phi of the first arm alone."""
+
+    def phi(self, x: Any) -> Any:
+        return super().phi(x)[0]
+
+
+class NoSuchOrder(CatalogueEnvironment):
+    """Names its arms in falling order."""
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Any:
+        rounds = super().rounds(n, rng)
+        assert rounds.arms is not None
+        return rounds._replace(arms=rounds.arms[:, ::-1])
+
+
+class OthersRewards(CatalogueEnvironment):
+    """Draws the arms of a round anew once their rewards are known."""
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Any:
+        return super().rounds(n, rng)._replace(arms=self._eligible(n, rng))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (OneRowTooFew, r"x has the shape \(500, 4, 3\), wanted \(500, 3\) or \(500, 5, 3\)"),
+        (OnePhiForAll, r"phi\(x\) has the shape \(2,\), wanted \(5, 2\)"),
+        (NoSuchOrder, "do not rise"),
+        (OthersRewards, "not what the block says"),
+    ],
+)
+def test_a_world_with_broken_rows_is_caught(kind: Any, message: str) -> None:
+    more = {"n_eligible": 3} if issubclass(kind, CatalogueEnvironment) else {}
+    with pytest.raises(AssertionError, match=message):
+        conformance.check_environment(lambda: kind("linear", dim_x=3, dim_z=2, n_arms=5, **more))

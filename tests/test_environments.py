@@ -6,7 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import HolderEnvironment, InvalidInput, LinUCB, Observation1, PoLinUCB, RidgeMap, simulate
+from postserve import (
+    ActionDependentEnvironment,
+    CatalogueEnvironment,
+    DecisionSetEnvironment,
+    HolderEnvironment,
+    InvalidInput,
+    LinUCB,
+    NonlinearEnvironment,
+    Observation1,
+    PoLinUCB,
+    RidgeMap,
+    simulate,
+)
 from postserve import SyntheticEnvironment as Synthetic
 
 
@@ -80,6 +92,11 @@ def test_rewards_from_phi_differ_in_the_noise_of_z_alone(make: Any) -> None:
         Synthetic(products, dim_x=2, dim_z=1, z_noise=laplace),
         Observation1(),
         HolderEnvironment(0.5),
+        ActionDependentEnvironment("periodic"),
+        ActionDependentEnvironment(products, dim_x=3, dim_z=2, maps="shared"),
+        DecisionSetEnvironment(products, dim_x=3, dim_z=2),
+        CatalogueEnvironment("linear", z_noise=laplace),
+        NonlinearEnvironment(),
     ],
 )
 def test_environments_travel_between_processes(env: Any) -> None:
@@ -173,6 +190,23 @@ def test_levels_that_doubles_cannot_see_change_nothing() -> None:
         (lambda: HolderEnvironment(0.5, levels=0), "levels"),
         (lambda: HolderEnvironment(0.5, dim_x=0), "dim_x"),
         (lambda: HolderEnvironment(0.5).phi([1.0, 2.0]), "x has shape"),
+        (lambda: ActionDependentEnvironment("linear", maps="both"), "maps is 'both'"),
+        (lambda: ActionDependentEnvironment(products, dim_x=3, dim_z=2), "wanted a name"),
+        (lambda: ActionDependentEnvironment("cubic"), "phi is 'cubic'"),
+        (lambda: ActionDependentEnvironment("linear", scale=-1.0), "scale"),
+        (lambda: ActionDependentEnvironment("linear", n_arms=3).phi(np.ones(20)), r"x has shape \(20,\)"),
+        (lambda: ActionDependentEnvironment("linear", n_arms=3).means(np.ones((2, 20))), "x has shape"),
+        (lambda: DecisionSetEnvironment("linear", n_candidates=0), "n_candidates is 0"),
+        (lambda: DecisionSetEnvironment("linear").means(np.ones((2, 3))), "x has shape"),
+        (lambda: CatalogueEnvironment("linear", n_arms=3, n_eligible=4), "n_eligible is 4, wanted at most 3"),
+        (lambda: CatalogueEnvironment("linear", own=-0.1), "own"),
+        (lambda: CatalogueEnvironment("linear").means(np.ones((3, 20))), "x has shape"),
+        (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[3, 1]), "arms is"),
+        (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[1, 100]), "arms is"),
+        (lambda: NonlinearEnvironment(products), "phi is"),
+        (lambda: NonlinearEnvironment(scale=0.0), "scale"),
+        (lambda: NonlinearEnvironment(z_noise=laplace), "z_noise"),
+        (lambda: NonlinearEnvironment().expected_z_features([1.0]), "x has shape"),
     ],
 )
 def test_bad_worlds_say_what_was_wanted(make: Any, wanted: str) -> None:
@@ -190,3 +224,82 @@ def test_functions_that_fail_in_mid_run_are_named() -> None:
     brief = Synthetic("linear", dim_x=2, dim_z=2, z_noise=lambda rng, shape: rng.normal(size=(3, 2)))
     with pytest.raises(InvalidInput, match=r"z_noise\(rng, \(20, 2\)\) has shape \(3, 2\)"):
         brief.rounds(20, np.random.default_rng(0))
+
+
+# Worlds with a context of its own for each row of a round.
+
+
+def test_arms_have_maps_of_their_own_or_share_one() -> None:
+    same = np.tile(np.linspace(-3.0, 3.0, 4), (3, 1))
+    apart = ActionDependentEnvironment("polynomial", dim_x=4, dim_z=2, n_arms=3).phi(same)
+    assert not np.allclose(apart[0], apart[1])
+    shared = ActionDependentEnvironment("polynomial", dim_x=4, dim_z=2, n_arms=3, maps="shared").phi(same)
+    assert np.allclose(shared, shared[0])
+
+
+def test_rows_of_a_round_are_drawn_apart() -> None:
+    for env in (ActionDependentEnvironment("linear"), DecisionSetEnvironment("linear", n_candidates=10)):
+        rounds = env.rounds(400, np.random.default_rng(0))
+        noise = rounds.z - np.array([env.phi(x) for x in rounds.x])
+        for rows in (rounds.x[..., 0], noise[..., 0]):
+            between = np.corrcoef(rows.T) - np.eye(10)
+            assert np.abs(between).max() < 0.25
+        eta = rounds.rewards - rounds.means - (noise * env.beta).sum(axis=-1)
+        assert np.allclose(eta, eta[:, :1])
+
+
+def test_a_decision_set_has_one_truth_for_all_its_rows() -> None:
+    env = DecisionSetEnvironment("linear", dim_x=4, dim_z=2, n_candidates=6)
+    assert env.n_arms == 6
+    rows = np.random.default_rng(0).normal(size=(6, 4))
+    assert np.allclose(env.means(rows)[::-1], env.means(rows[::-1]))
+    assert np.allclose(env.means(rows), rows @ env.theta[0] + env.phi(rows) @ env.beta[0])
+
+
+def test_large_rounds_are_drawn_in_small_blocks() -> None:
+    assert DecisionSetEnvironment("linear", dim_x=4, dim_z=2, n_candidates=10).rounds_at_once == 1000
+    large = DecisionSetEnvironment("linear", dim_x=60, dim_z=4, n_candidates=100_000)
+    assert large.rounds_at_once == 1
+    assert DecisionSetEnvironment("linear", dim_x=60, dim_z=4, n_candidates=1000).rounds_at_once == 32
+
+
+def test_a_catalogues_arms_are_as_far_apart_as_told() -> None:
+    for own in (0.0, 0.3):
+        env = CatalogueEnvironment("linear", n_arms=40, n_eligible=3, own=own)
+        for weights in (env.theta, env.beta):
+            away = np.linalg.norm(weights - weights.mean(axis=0), axis=1)
+            assert away == pytest.approx(own, rel=0.25, abs=1e-12)
+
+
+def test_a_catalogues_arms_are_eligible_equally_often() -> None:
+    env = CatalogueEnvironment("linear", dim_x=2, dim_z=1, n_arms=20, n_eligible=5)
+    arms = env.rounds(4000, np.random.default_rng(0)).arms
+    assert arms is not None
+    assert (np.diff(arms, axis=1) > 0).all()
+    assert np.bincount(arms.ravel(), minlength=20) == pytest.approx(1000, abs=150)
+
+
+def test_the_expected_features_of_z_are_exact() -> None:
+    env = NonlinearEnvironment("polynomial", z_noise=6.0)
+    x = np.linspace(-8.0, 5.0, env.dim_x)
+    z = env.phi(x) + 6.0 * np.random.default_rng(0).standard_normal((200_000, env.dim_z))
+    features = np.array(env.z_features(z))
+    error = features.std(axis=0) / np.sqrt(len(z))
+    assert np.abs((features.mean(axis=0) - env.expected_z_features(x)) / error).max() < 4.0
+
+
+@pytest.mark.parametrize("phi", ["linear", "polynomial", "periodic"])
+def test_the_expected_features_of_z_are_linear_in_the_features_of_x(phi: Any) -> None:
+    env: Any = NonlinearEnvironment(phi)
+    x = env.rounds(200, np.random.default_rng(0)).x
+    F = np.array([env.features(row) for row in x])
+    E = np.array([env.expected_z_features(row) for row in x])
+    assert np.allclose(F @ np.linalg.lstsq(F, E, rcond=None)[0], E)
+
+
+def test_features_have_about_unit_scale() -> None:
+    env = NonlinearEnvironment(dim_z=40)
+    rounds = env.rounds(5000, np.random.default_rng(0))
+    assert env.x_features(rounds.x).std(axis=0) == pytest.approx(1.0, abs=0.05)
+    z = env.z_features(rounds.z)
+    assert np.sqrt((z**2).mean(axis=0).reshape(2, -1).mean(axis=1)) == pytest.approx(1.0, rel=0.35)

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         RidgeMap,
         SklearnMap,
     )
-    from postserve.environments import HolderEnvironment, Observation1, SyntheticEnvironment
+    from postserve.environments import (
+        ActionDependentEnvironment,
+        CatalogueEnvironment,
+        DecisionSetEnvironment,
+        HolderEnvironment,
+        NonlinearEnvironment,
+        Observation1,
+        SyntheticEnvironment,
+    )
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
     from postserve.experiments.runner import Run, simulate
     from postserve.experiments.study import Study, run_study
@@ -38,8 +46,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionDependentEnvironment",
+    "CatalogueEnvironment",
     "ContextMap",
     "Decision",
+    "DecisionSetEnvironment",
     "Decisions",
     "Environment",
     "EpsilonGreedy",
@@ -52,6 +63,7 @@ __all__ = [
     "LinUCBPhiHat",
     "NeighborsMap",
     "NetworkMap",
+    "NonlinearEnvironment",
     "Observation1",
     "PerArmMap",
     "PoLinTS",
@@ -85,7 +97,15 @@ _ROOMS = {
         "RidgeMap",
         "SklearnMap",
     ),
-    "environments": ("HolderEnvironment", "Observation1", "SyntheticEnvironment"),
+    "environments": (
+        "ActionDependentEnvironment",
+        "CatalogueEnvironment",
+        "DecisionSetEnvironment",
+        "HolderEnvironment",
+        "NonlinearEnvironment",
+        "Observation1",
+        "SyntheticEnvironment",
+    ),
     "experiments.runner": ("Run", "simulate"),
     "experiments.study": ("Study", "run_study"),
     "errors": ("InvalidInput", "PostserveError", "StateMismatch"),

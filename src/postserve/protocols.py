@@ -90,7 +90,12 @@ class ContextMap(Protocol):
 
 
 class Environment(Protocol):
-    """The truth: draws rounds, and knows every arm's mean at phi(x)."""
+    """The truth: draws rounds, and knows every arm's mean at phi(x).
+
+    Where each arm has a context of its own, `phi` and `means` take a round's (k, dim_x) rows and
+    answer for each of them; where only some arms can be served, `means` takes `arms`, their ids, too.
+    A world whose rounds are large may say as `rounds_at_once` how many of them to draw in one block.
+    """
 
     @property
     def dim_x(self) -> int:
@@ -102,13 +107,13 @@ class Environment(Protocol):
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """How many arms there are; where rows are candidates, how many a round has."""
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         """n rounds as potential outcomes."""
 
     def phi(self, x: npt.ArrayLike) -> FloatArray:
-        """E[z|x]."""
+        """E[z|x], of one x or of each of a round's rows."""
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
         """Every arm's mean reward at phi(x)."""

@@ -62,11 +62,15 @@ class Prior(NamedTuple):
 class Rounds(NamedTuple):
     """A block of rounds as potential outcomes: what every arm would have given.
 
-    ``x`` is ``(n, dim_x)``, ``z`` is ``(n, dim_z)``; ``rewards`` and ``means`` are
-    ``(n, n_arms)``, the means being taken at ``phi(x)``, never at the realised z.
+    ``x`` is ``(n, dim_x)`` or, where each arm has a context of its own, ``(n, k, dim_x)``; ``z`` is
+    ``(n, dim_z)`` or, where it depends on what was served, ``(n, k, dim_z)``. ``rewards`` and ``means``
+    are ``(n, k)``, the means being taken at ``phi(x)``, never at the realised z. The k columns are all
+    arms in their order or, where only some can be served, those that ``arms`` names: ``(n, k)`` ids,
+    rising in each row.
     """
 
     x: FloatArray
     z: FloatArray
     rewards: FloatArray
     means: FloatArray
+    arms: IntArray | None = None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from postserve.conformance.tools import require
+from postserve.types import FloatArray, Rounds
 
 Make = Callable[[], Any]
 N = 500
@@ -20,13 +21,26 @@ def it_has_the_verbs(make: Make) -> None:
 
 
 def rounds_have_the_right_shapes(make: Make) -> None:
-    """A block is n contexts, follow-ups, rewards and means of every arm, all finite."""
+    """A block is n contexts, follow-ups, rewards and means of every arm, all finite.
+
+    Contexts and follow-ups have one row a round, or one for each arm of a round; where only some arms
+    can be served, the block names them.
+    """
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
-    shapes = [array.shape for array in rounds]
-    wanted = [(N, env.dim_x), (N, env.dim_z), (N, env.n_arms), (N, env.n_arms)]
-    require(shapes == wanted, f"rounds have the shapes {shapes}, wanted {wanted}")
-    require(all(bool(np.isfinite(array).all()) for array in rounds), "rounds are not finite")
+    k = env.n_arms
+    if rounds.arms is not None:
+        shape = np.shape(rounds.arms)
+        require(len(shape) == 2 and shape[0] == N, f"arms have the shape {shape}, wanted ({N}, k)")
+        require(bool((np.diff(rounds.arms, axis=1) > 0).all()), "arms do not rise in each round")
+        k = shape[1]
+    for name, dim in (("x", env.dim_x), ("z", env.dim_z)):
+        shape, one, each = getattr(rounds, name).shape, (N, dim), (N, k, dim)
+        require(shape in (one, each), f"{name} has the shape {shape}, wanted {one} or {each}")
+    for name in ("rewards", "means"):
+        shape = getattr(rounds, name).shape
+        require(shape == (N, k), f"{name} have the shape {shape}, wanted {(N, k)}")
+    require(all(bool(np.isfinite(array).all()) for array in rounds[:4]), "rounds are not finite")
 
 
 def rounds_come_from_the_generator(make: Make) -> None:
@@ -44,12 +58,10 @@ def means_are_taken_at_phi(make: Make) -> None:
     """means(x) is what the block says, and z and the rewards scatter around phi(x) and it."""
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
-    means = np.array([env.means(x) for x in rounds.x])
-    require(bool(np.allclose(means, rounds.means)), "means(x) is not what the block says")
-    for what, off in (
-        ("z", rounds.z - np.array([env.phi(x) for x in rounds.x])),
-        ("the rewards", rounds.rewards - rounds.means),
-    ):
+    means = np.array([env.means(x, **told) for x, told in zip(rounds.x, _told(rounds), strict=True)])
+    same = means.shape == rounds.means.shape and bool(np.allclose(means, rounds.means))
+    require(same, "means(x) is not what the block says")
+    for what, off in (("z", _noise_of_z(env, rounds)), ("the rewards", rounds.rewards - rounds.means)):
         error = off.std(axis=0) / np.sqrt(N)
         require(bool((abs(off.mean(axis=0)) <= 5.0 * error + 1e-9).all()), f"{what} are off their mean")
 
@@ -60,13 +72,38 @@ def rewards_follow_what_they_say(make: Make) -> None:
     if not hasattr(env, "reward_from"):
         return
     rounds = env.rounds(N, np.random.default_rng(0))
-    off_z = rounds.z - np.array([env.phi(x) for x in rounds.x])
+    off_z = _noise_of_z(env, rounds)
     left = rounds.rewards - rounds.means
     if env.reward_from == "z":
-        left = left - off_z @ env.beta.T
-    limit = 5.0 * np.outer(left.std(axis=0), off_z.std(axis=0)) / np.sqrt(N) + 1e-9
-    found = abs((left - left.mean(axis=0)).T @ (off_z - off_z.mean(axis=0))) / N
+        left = left - _brought_by_z(env, rounds, off_z)
+    # Each arm's reward with each entry of the z that it is served with.
+    off_z = off_z if off_z.ndim == 3 else off_z[:, None]
+    left, off_z = ((part - part.mean(axis=0)) for part in (left[..., None], off_z))
+    limit = 5.0 * left.std(axis=0) * off_z.std(axis=0) / np.sqrt(N) + 1e-9
+    found = abs((left * off_z).mean(axis=0))
     require(bool((found <= limit).all()), f"the rewards do not follow {env.reward_from} as reward_from says")
+
+
+def _told(rounds: Rounds) -> list[dict[str, Any]]:
+    """What `means` is told beside x, round by round: which arms the rows belong to, where they vary."""
+    return [{}] * len(rounds.x) if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]
+
+
+def _noise_of_z(env: Any, rounds: Rounds) -> FloatArray:
+    phi = np.array([env.phi(x) for x in rounds.x])
+    require(phi.shape == rounds.z.shape, f"phi(x) has the shape {phi.shape[1:]}, wanted {rounds.z.shape[1:]}")
+    return np.asarray(rounds.z - phi)
+
+
+def _brought_by_z(env: Any, rounds: Rounds, off_z: FloatArray) -> FloatArray:
+    """What the noise of z adds to each arm's reward, linear in z or in its features."""
+    if hasattr(env, "z_features"):
+        features = np.array([env.z_features(z) for z in rounds.z])
+        off_z = features - np.array([env.expected_z_features(x) for x in rounds.x])
+    if off_z.ndim == 2:
+        return np.asarray(off_z @ env.beta.T)
+    beta = env.beta if rounds.arms is None else env.beta[rounds.arms]
+    return np.asarray((off_z * beta).sum(axis=-1))
 
 
 ENVIRONMENT_CHECKS: tuple[Callable[[Make], None], ...] = (
