@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from postserve import (
+    ActionDependentEnvironment,
+    CatalogueEnvironment,
+    DecisionSetEnvironment,
     InvalidInput,
     LinUCBOracle,
     PoLinUCB,
@@ -97,3 +100,119 @@ def test_rounds_that_are_none(spoil: str) -> None:
 def test_refusals(horizon: Any, seed: Any) -> None:
     with pytest.raises(InvalidInput, match="wanted"):
         simulate(RandomPolicy(3), environment(), horizon, seed)
+
+
+# Worlds with a context of its own for each row of a round.
+
+
+class Watching:
+    """Serves a random eligible arm, and keeps what it was shown."""
+
+    def __init__(self, sees_z: bool = False) -> None:
+        self.sees_z = sees_z
+        self.selects: list[Any] = []
+        self.updates: list[Any] = []
+
+    def select(self, x: Any, rng: Any, **options: Any) -> Any:
+        self.selects.append((x, options))
+        ids = options.get("arms", np.arange(len(x)))
+        return SimpleNamespace(arm=rng.choice(ids))
+
+    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        self.updates.append((x, arm, z, reward))
+
+
+ROWS: dict[str, Any] = {
+    "action-dependent": lambda: ActionDependentEnvironment("linear", dim_x=4, dim_z=2, n_arms=3),
+    "decision sets": lambda: DecisionSetEnvironment("linear", dim_x=4, dim_z=2, n_candidates=7),
+    "catalogue": lambda: CatalogueEnvironment("linear", dim_x=4, dim_z=2, n_arms=9, n_eligible=3),
+}
+
+
+@pytest.mark.parametrize("sees_z", [False, True])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_shown_and_the_served_one_is_learnt(name: str, sees_z: bool) -> None:
+    env = ROWS[name]()
+    watching = Watching(sees_z)
+    run = simulate(watching, env, 40, seed=5)
+    rounds = env.rounds(BLOCK, np.random.default_rng(np.random.SeedSequence(5).spawn(2)[0]))
+    ids = np.tile(np.arange(env.n_arms), (BLOCK, 1)) if rounds.arms is None else rounds.arms
+    gaps = np.zeros(40)
+    for t, ((x, options), (served_x, arm, served_z, reward)) in enumerate(
+        zip(watching.selects, watching.updates, strict=True)
+    ):
+        i = ids[t].tolist().index(arm)
+        assert ("z" in options, "arms" in options) == (sees_z, rounds.arms is not None)
+        np.testing.assert_array_equal(x, rounds.x[t])
+        np.testing.assert_array_equal(options.get("arms", ids[t]), ids[t])
+        np.testing.assert_array_equal(options.get("z", rounds.z[t]), rounds.z[t])
+        np.testing.assert_array_equal(served_x, rounds.x[t, i])
+        np.testing.assert_array_equal(served_z, rounds.z[t, i])
+        assert (run.arms[t], run.rewards[t]) == (arm, reward) == (arm, rounds.rewards[t, i])
+        gaps[t] = rounds.means[t].max() - rounds.means[t, i]
+    np.testing.assert_allclose(run.regret, np.cumsum(gaps))
+
+
+def test_a_short_run_begins_a_long_one_in_blocks_of_a_worlds_own() -> None:
+    env = DecisionSetEnvironment("linear", dim_x=30, dim_z=2, n_candidates=2000)
+    assert env.rounds_at_once == 32
+    long, short = (simulate(Watching(), env, horizon, seed=0) for horizon in (40, 35))
+    np.testing.assert_array_equal(long.regret[:35], short.regret)
+
+
+def test_follow_ups_may_depend_on_the_arm_where_contexts_do_not() -> None:
+    env = environment()
+    right = env.rounds
+
+    def rounds(n: int, rng: Any) -> Any:
+        block = right(n, rng)
+        return block._replace(z=block.z[:, None] + np.arange(3.0)[:, None])
+
+    env.rounds = rounds  # type: ignore[method-assign]
+    seen: list[Any] = []
+
+    class Second:
+        def select(self, x: Any, rng: Any) -> Any:
+            assert x.shape == (4,)
+            return SimpleNamespace(arm=1)
+
+        def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+            seen.append(z)
+
+    simulate(Second(), env, 5, seed=0)
+    block = right(BLOCK, np.random.default_rng(np.random.SeedSequence(0).spawn(2)[0]))
+    np.testing.assert_array_equal(seen, block.z[:5] + 1.0)
+
+
+def test_a_choice_that_is_not_eligible() -> None:
+    class Wrong(Watching):
+        def select(self, x: Any, rng: Any, **options: Any) -> Any:
+            return SimpleNamespace(arm=next(a for a in range(9) if a not in options["arms"]))
+
+    with pytest.raises(InvalidInput, match=r"the policy chose arm \d, wanted one of \d, \d, \d$"):
+        simulate(Wrong(), ROWS["catalogue"](), 5, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "wrong", "message"),
+    [
+        ("x", lambda x: x[:, :-1], r"x has shape \(1000, 2, 4\), wanted \(1000, 3, 4\)"),
+        ("x", lambda x: x[:, 0], None),
+        ("z", lambda z: z[..., :1], r"z has shape \(1000, 3, 1\), wanted \(1000, 3, 2\)"),
+        ("z", lambda z: z * np.inf, r"z, by rows, has -?inf at"),
+        ("rewards", lambda rewards: rewards[:, :2], r"rewards has shape \(1000, 2\), wanted \(1000, 3\)"),
+        ("arms", lambda arms: arms[0], r"arms has shape \(3,\), wanted \(1000, k\)"),
+        ("arms", lambda arms: arms * 1.0, "whole numbers"),
+        ("arms", lambda arms: arms[:, ::-1], "wanted rising ones"),
+        ("arms", lambda arms: arms - 5, "from 0 on"),
+    ],
+)
+def test_rows_that_are_none(spoil: str, wrong: Any, message: str | None) -> None:
+    env = ROWS["catalogue"]()
+    right = env.rounds
+    env.rounds = lambda n, rng: right(n, rng)._replace(**{spoil: wrong(getattr(right(n, rng), spoil))})
+    if message is None:  # one x for all arms, and a z for each, is a world too
+        simulate(Watching(), env, 5, seed=0)
+        return
+    with pytest.raises(InvalidInput, match=rf"environment.rounds\(n\)\.{message}|{message}"):
+        simulate(Watching(), env, 5, seed=0)

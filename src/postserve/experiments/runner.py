@@ -1,6 +1,7 @@
 """One policy through the rounds of one environment."""
 
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,8 @@ from postserve.types import FloatArray, IntArray, Rounds
 from postserve.validation import integer, matrix
 
 BLOCK = 1000
-"""Rounds drawn at a time: memory does not grow with the horizon, and a short run begins a long one."""
+"""Rounds drawn at a time, unless a world says otherwise: memory does not grow with the horizon, and a short
+run begins a long one."""
 
 
 class Run(NamedTuple):
@@ -27,7 +29,7 @@ class Plays(Protocol):
 
     @property
     def select(self) -> Callable[..., Any]:
-        """(x, rng) -> Decision."""
+        """(x, rng) -> Decision; with `arms=ids` where only some can be served."""
 
     def update(self, x: FloatArray, arm: int, z: FloatArray, reward: float, /) -> None:
         """z and the reward came."""
@@ -40,6 +42,9 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
     All that is random comes from `seed`: one stream for the rounds, one for the policy, so that all
     policies of one seed meet the same rounds (and break their ties from equal streams). An oracle
     (`sees_z`) is shown z.
+
+    Where each arm has an x of its own, `select` is given the round's rows, and `update` the row that
+    was served; so with z. Where only some arms can be served, `select` is told their ids as `arms`.
 
     >>> from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
     >>> env = SyntheticEnvironment("linear", dim_x=5, dim_z=2, n_arms=3)
@@ -54,20 +59,73 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
     arms, rewards, gaps = np.empty(horizon, dtype=np.int64), np.empty(horizon), np.empty(horizon)
     t = 0
     for rounds in _blocks(environment, horizon, np.random.default_rng(of_rounds)):
-        for x, z, reward, means in zip(*rounds, strict=True):
-            arm = policy.select(x, rng, **({"z": z} if sees_z else {})).arm
-            if not isinstance(arm, int | np.integer) or not 0 <= arm < len(means):
-                raise InvalidInput(f"the policy chose arm {arm!r}, wanted one of 0 to {len(means) - 1}")
-            policy.update(x, int(arm), z, float(reward[arm]))
-            arms[t], rewards[t], gaps[t] = arm, reward[arm], means.max() - means[arm]
+        for x, z, reward, means, eligible in _each(rounds):
+            options: dict[str, Any] = {"z": z} if sees_z else {}
+            if eligible is not None:
+                options["arms"] = eligible
+            arm = policy.select(x, rng, **options).arm
+            i = _column(arm, eligible, len(means))
+            served_x, served_z = x if x.ndim == 1 else x[i], z if z.ndim == 1 else z[i]
+            policy.update(served_x, int(arm), served_z, float(reward[i]))
+            arms[t], rewards[t], gaps[t] = arm, reward[i], means.max() - means[i]
             t += 1
     return Run(arms, rewards, np.cumsum(gaps))
 
 
 def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
-    sides = environment.dim_x, environment.dim_z, environment.n_arms, environment.n_arms
-    for start in range(0, horizon, BLOCK):
-        rounds = environment.rounds(BLOCK, rng)
-        for name, array, side in zip(Rounds._fields, rounds, sides, strict=True):
-            matrix(f"environment.rounds(n).{name}", array, BLOCK, side)
-        yield Rounds(*(array[: horizon - start] for array in rounds))
+    """As many rounds as the horizon wants; whole blocks are drawn, or a short run would begin no long one."""
+    size = integer("environment.rounds_at_once", getattr(environment, "rounds_at_once", BLOCK), least=1)
+    for start in range(0, horizon, size):
+        rounds = environment.rounds(size, rng)
+        check_rounds(rounds, environment, size)
+        left = horizon - start
+        x, z, rewards, means, ids = rounds
+        yield Rounds(x[:left], z[:left], rewards[:left], means[:left], None if ids is None else ids[:left])
+
+
+def _each(rounds: Rounds) -> Iterator[tuple[Any, ...]]:
+    """Round by round: x, z, rewards, means, and the eligible arms' ids or None."""
+    ids = repeat(None, len(rounds.x)) if rounds.arms is None else rounds.arms
+    return zip(*rounds[:4], ids, strict=True)
+
+
+def _column(arm: Any, eligible: IntArray | None, k: int) -> int:
+    """Where the chosen arm is among the round's columns."""
+    if isinstance(arm, int | np.integer):
+        if eligible is None and 0 <= arm < k:
+            return int(arm)
+        if eligible is not None:
+            i = int(np.searchsorted(eligible, arm))
+            if i < k and eligible[i] == arm:
+                return i
+    wanted = f"0 to {k - 1}" if eligible is None else ", ".join(map(str, eligible))
+    raise InvalidInput(f"the policy chose arm {arm!r}, wanted one of {wanted}")
+
+
+def check_rounds(rounds: Rounds, environment: Environment, n: int) -> None:
+    """Refuse a block whose shapes do not fit together, or that is not finite."""
+    k = environment.n_arms
+    if rounds.arms is not None:
+        k = _check_ids(rounds.arms, n)
+    for name, array, dim in (("x", rounds.x, environment.dim_x), ("z", rounds.z, environment.dim_z)):
+        if np.ndim(array) == 3:
+            _check_rows(f"environment.rounds(n).{name}", array, (n, k, dim))
+        else:
+            matrix(f"environment.rounds(n).{name}", array, n, dim)
+    for name, array in (("rewards", rounds.rewards), ("means", rounds.means)):
+        matrix(f"environment.rounds(n).{name}", array, n, k)
+
+
+def _check_ids(ids: IntArray, n: int) -> int:
+    name, shape = "environment.rounds(n).arms", np.shape(ids)
+    if len(shape) != 2 or shape[0] != n or not shape[1] or np.asarray(ids).dtype.kind not in "iu":
+        raise InvalidInput(f"{name} has shape {shape}, wanted ({n}, k) whole numbers")
+    if ids.min() < 0 or (np.diff(ids, axis=1) <= 0).any():
+        raise InvalidInput(f"{name} has a row with ids that do not rise, wanted rising ones from 0 on")
+    return int(shape[1])
+
+
+def _check_rows(name: str, array: FloatArray, wanted: tuple[int, int, int]) -> None:
+    if array.shape != wanted:
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted {wanted}")
+    matrix(f"{name}, by rows,", array.reshape(-1, wanted[2]), None, wanted[2])
