@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from postserve import confidence, conformance
+    from postserve import confidence, conformance, theory
     from postserve.context_maps import (
         KernelMap,
         KnownMap,
@@ -85,6 +85,7 @@ __all__ = [
     "load",
     "run_study",
     "simulate",
+    "theory",
 ]
 
 _ROOMS = {
@@ -123,7 +124,7 @@ _ROOMS = {
     "loading": ("load",),
     "types": ("Decision", "Decisions", "Prior", "Rounds"),
 }
-_MODULES = ("confidence", "conformance")
+_MODULES = ("confidence", "conformance", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 

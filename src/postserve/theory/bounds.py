@@ -1,0 +1,272 @@
+"""The regret bounds with every constant, and the ridge of Algorithm 2.
+
+docs/theory/regret.md derives them line by line. All are for gaps of at most 1 and hold with probability
+1 - delta, which is shared out by `shares`.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from postserve import confidence
+from postserve.errors import InvalidInput
+from postserve.theory.potential import mean_context_bound
+from postserve.theory.rates import KINDS, Kind
+from postserve.validation import integer, number, one_of
+
+
+class Shares(NamedTuple):
+    """How a bound's delta is shared out: what each arm's ellipsoid may fail with, the map, the noise."""
+
+    arm: float
+    map: float
+    noise: float
+
+
+class RegretBound(NamedTuple):
+    """A bound and its parts: what learning phi costs, what learning the arms costs.
+
+    `arm_radius` is zeta at the horizon, the largest, and `optimistic_beta` the longest beta that an
+    optimistic choice can make with it.
+    """
+
+    map_term: float
+    arm_term: float
+    arm_radius: float
+    optimistic_beta: float
+
+    @property
+    def total(self) -> float:
+        """Of both."""
+        return self.map_term + self.arm_term
+
+
+def shares(delta: float, *, n_arms: int) -> Shares:
+    """A third for the ellipsoids of all arms, one for the map, one for the noise of z.
+
+    Run a policy with `delta` = shares.arm and its map with shares.map, and its bound holds at delta.
+
+    >>> shares(0.06, n_arms=4)
+    Shares(arm=0.005, map=0.02, noise=0.02)
+    """
+    third = number("delta", delta, above=0.0, below=1.0) / 3.0
+    return Shares(third / integer("n_arms", n_arms, least=1), third, third)
+
+
+def assumption_constant(*, c0: float, horizon: int, delta: float, n_maps: int = 1) -> float:
+    """The map's constant under Assumption 1, at every round up to the horizon: C0 log(T² n_maps/shares.map).
+
+    ||phi_hat(x_t) - phi(x_t)|| <= constant (||x_t||²_{X^{-1}})^map_rate for all t <= T and all maps at once:
+    each may fail with shares.map/(T n_maps). The paper shares it out as delta/t, whose sum is not delta
+    but delta log T, and once as t/delta, which is no probability. The assumption speaks of one x at a
+    time: where x is chosen by looking at phi_hat, as from a decision set, it must hold for all x at once.
+
+    >>> round(assumption_constant(c0=2.0, horizon=10, delta=0.3), 4), round(2.0 * math.log(1000.0), 4)
+    (13.8155, 13.8155)
+    """
+    c0, horizon = number("c0", c0, least=0.0), integer("horizon", horizon, least=1)
+    each = shares(delta, n_arms=1).map / integer("n_maps", n_maps, least=1)
+    return c0 * (2.0 * math.log(horizon) - math.log(each))
+
+
+def ridge_map_constant(
+    *,
+    horizon: int,
+    map_dim: int,
+    dim_z: int,
+    x_bound: float,
+    map_ridge: float = 1.0,
+    noise_scale: npt.ArrayLike = 1.0,
+    row_bound: npt.ArrayLike = 1.0,
+    delta: float,
+    n_maps: int = 1,
+) -> float:
+    """The same for a ridge regression of z on x, at map_rate 1/2: the paper's Observation 2, explicitly.
+
+    sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(d log(1 + T L²/(ridge d)) + 2 log(dim_z n_maps/shares.map)))²), d
+    being `map_dim`, the number of the map's features, and L = `x_bound` their longest vector: the largest
+    multiple of ||x||_{X^{-1}} that `RidgeMap(map_radius="determinant")` can have as its radius. It holds
+    for all x at once.
+
+    >>> ridge_map_constant(horizon=1, map_dim=1, dim_z=1, x_bound=0.0, noise_scale=1.0, row_bound=2.0,
+    ...                    delta=3.0 * math.exp(-2.0))
+    4.0
+    """
+    horizon, map_dim = integer("horizon", horizon, least=1), integer("map_dim", map_dim, least=1)
+    radius = confidence.map_radius_determinant(
+        width=1.0,
+        log_det_ratio=_log_det(horizon, 1, map_dim, x_bound, map_ridge),
+        ridge=map_ridge,
+        noise_scale=noise_scale,
+        row_bound=row_bound,
+        delta=shares(delta, n_arms=1).map / integer("n_maps", n_maps, least=1),
+        dim_z=integer("dim_z", dim_z, least=1),
+    )
+    return float(radius)
+
+
+def regret_bound(
+    kind: Kind,
+    *,
+    horizon: int,
+    dim_u: int,
+    n_arms: int = 1,
+    map_rate: float,
+    map_constant: float,
+    u_bound: float,
+    noise_scale: float,
+    delta: float,
+    ridge: float = 1.0,
+    w_bound: float = 2.0,
+    beta_bound: float = 1.0,
+    z_noise_scale: float = 1.0,
+    noise_factor: float = 2.0,
+    map_dim: int | None = None,
+    x_bound: float | None = None,
+    map_ridge: float = 1.0,
+) -> RegretBound:
+    """The theorem's and the three propositions' bounds, with constants that hold; gaps at most 1.
+
+    With e_t <= c (||x_t||²_{X^{-1}})^alpha, c = `map_constant` and alpha = `map_rate`; zeta the radius at T;
+    b = `beta_bound` >= ||beta_a||; P_X, P_A = 2 log(det/det) of the maps' and of the arms' matrices:
+
+    map_term  max(1, 2 c (b + 2 zeta/sqrt(ridge))) T^{1-alpha} min(T, P_X)^alpha
+    arm_term  max(1, 2 zeta) sqrt(T min(T, V)),  V = `noise_factor` e/(e-1) (P_A + log(1/shares.noise))
+
+    "polinucb" (Algorithm 1): one map, K arms. "action_dependent": K maps, whose P_X gives the term K^alpha
+    (its map_constant is that of n_maps = n_arms).
+    "linear_stochastic": one map and one model; n_arms is 1 whatever the decision set.
+    "linucb_phi_hat" (Algorithm 2, which regresses on what was predicted before z came): V = P_A, zeta is its
+    own, with sum_t e_t in it, and b + zeta/sqrt(ridge) takes the place of b + 2 zeta/sqrt(ridge).
+
+    `u_bound` bounds what the arms regress on, and `x_bound` (by default u_bound) the map's `map_dim`
+    features (by default dim_u, which is at least dim_x). `noise_scale` is the reward's, `z_noise_scale`
+    that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound
+    and noise_scale by g, and multiply the bound by it: that is the same problem in units of g.
+
+    The paper's constants differ: 8 C0 for 32 4^alpha C0², K zeta² d_u for 4 K zeta² d_u, zeta where both
+    w~ and w* lie within zeta of w_hat, 1 for the length of the optimistic beta, and a noise term of a
+    lemma that does not apply; the page lists them all.
+
+    >>> found = regret_bound("polinucb", horizon=10_000, dim_u=3, n_arms=2, map_rate=0.5, map_constant=0.1,
+    ...                      u_bound=1.0, noise_scale=0.1, delta=0.05)
+    >>> round(found.map_term), round(found.arm_term), round(found.total)
+    (878, 9091, 9969)
+    """
+    one_of("kind", kind, KINDS)
+    horizon, n_arms = integer("horizon", horizon, least=1), integer("n_arms", n_arms, least=1)
+    if kind == "linear_stochastic" and n_arms != 1:
+        raise InvalidInput(f"n_arms is {n_arms}, wanted 1: a decision set has one model, whatever its size")
+    dim_u = integer("dim_u", dim_u, least=2)
+    ridge, u_bound = number("ridge", ridge, above=0.0), number("u_bound", u_bound, above=0.0)
+    w_bound, beta_bound = number("w_bound", w_bound, least=0.0), number("beta_bound", beta_bound, least=0.0)
+    noise_scale = number("noise_scale", noise_scale, least=0.0)
+    z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
+    share = shares(delta, n_arms=n_arms)
+    steps = _map_steps(
+        horizon=horizon,
+        n_maps=n_arms if kind == "action_dependent" else 1,
+        map_rate=map_rate,
+        map_dim=dim_u if map_dim is None else map_dim,
+        x_bound=u_bound if x_bound is None else x_bound,
+        map_ridge=map_ridge,
+    )
+    map_constant = number("map_constant", map_constant, least=0.0)
+    log_det = _log_det(horizon, n_arms, dim_u, u_bound, ridge)
+    if kind == "linucb_phi_hat":
+        zeta = float(
+            confidence.phi_hat_radius_closed_form(
+                ridge=ridge,
+                pulls=horizon,
+                dim_u=dim_u,
+                map_errors=map_constant * steps.unclipped,
+                noise_scale=noise_scale,
+                z_noise_scale=z_noise_scale,
+                u_bound=u_bound,
+                delta=share.arm,
+                w_bound=w_bound,
+                beta_bound=beta_bound,
+            )
+        )
+        optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
+        per_error = optimistic_beta + beta_bound  # A is of phi_hat, and phi~ and phi* are within e of it
+        potential = 2.0 * log_det
+    else:
+        zeta = float(
+            confidence.arm_radius_closed_form(
+                ridge=ridge,
+                pulls=horizon,
+                dim_u=dim_u,
+                noise_scale=noise_scale,
+                u_bound=u_bound,
+                delta=share.arm,
+                w_bound=w_bound,
+            )
+        )
+        optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
+        per_error = 2.0 * optimistic_beta  # phi~ is within 2e of phi*
+        potential = float(mean_context_bound(log_det, delta=share.noise, noise_factor=noise_factor))
+    return RegretBound(
+        map_term=max(1.0, per_error * map_constant) * steps.clipped,
+        arm_term=max(1.0, 2.0 * zeta) * math.sqrt(horizon * min(float(horizon), potential)),
+        arm_radius=zeta,
+        optimistic_beta=optimistic_beta,
+    )
+
+
+def optimal_ridge(
+    *,
+    horizon: int,
+    map_rate: float,
+    map_constant: float,
+    map_dim: int,
+    u_bound: float,
+    x_bound: float | None = None,
+    map_ridge: float = 1.0,
+    w_bound: float = 2.0,
+    beta_bound: float = 1.0,
+) -> float:
+    """Algorithm 2's ridge, of the order T^{1-alpha}: b L_u (sum_t e_t)/w_bound.
+
+    It minimises w_bound sqrt(ridge) + b L_u (sum_t e_t)/sqrt(ridge), the part of Algorithm 2's radius that
+    grows with T, and the whole bound up to a factor of 2. sum_t e_t is at most c max(1, L_x²/map_ridge)^alpha
+    T^{1-alpha} P_X^alpha, where the paper drops C0 and the maximum; e_t is not clipped at 1 in the radius.
+
+    >>> ridge = optimal_ridge(horizon=1, map_rate=0.5, map_constant=3.0, map_dim=1, u_bound=1.0, x_bound=0.5)
+    >>> round(ridge, 6), round(3.0 / 2.0 * math.sqrt(2.0 * math.log(1.25)), 6)
+    (1.002071, 1.002071)
+    """
+    steps = _map_steps(
+        horizon=integer("horizon", horizon, least=1),
+        n_maps=1,
+        map_rate=map_rate,
+        map_dim=map_dim,
+        x_bound=u_bound if x_bound is None else x_bound,
+        map_ridge=map_ridge,
+    )
+    error_sum = number("map_constant", map_constant, above=0.0) * steps.unclipped
+    reach = number("beta_bound", beta_bound, above=0.0) * number("u_bound", u_bound, above=0.0)
+    return reach * error_sum / number("w_bound", w_bound, above=0.0)
+
+
+class _MapSteps(NamedTuple):
+    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, with w_t clipped at 1 and as it is."""
+
+    clipped: float
+    unclipped: float
+
+
+def _map_steps(
+    *, horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
+) -> _MapSteps:
+    alpha = number("map_rate", map_rate, above=0.0, most=0.5)
+    potential = 2.0 * _log_det(horizon, n_maps, integer("map_dim", map_dim, least=1), x_bound, map_ridge)
+    clipped = horizon ** (1.0 - alpha) * min(float(horizon), potential) ** alpha
+    return _MapSteps(clipped, clipped * max(1.0, x_bound**2 / map_ridge) ** alpha)
+
+
+def _log_det(rounds: int, n_models: int, dim: int, bound: float, ridge: float) -> float:
+    """sum over models of log(det A/det ridge I), at most: it is concave in the rounds each of them has."""
+    bound, ridge = number("bound", bound, least=0.0), number("ridge", ridge, above=0.0)
+    return n_models * dim * math.log1p(rounds * bound**2 / (n_models * ridge * dim))

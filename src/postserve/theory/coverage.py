@@ -1,0 +1,112 @@
+"""Does the ellipsoid hold the truth as often as it promises? By simulation."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from postserve import confidence
+from postserve.types import FloatArray
+from postserve.validation import integer, number
+
+
+class Covered(NamedTuple):
+    """The share of runs with the truth inside: `at_round` t, and `so_far`, at every round up to t."""
+
+    at_round: FloatArray
+    so_far: FloatArray
+
+
+class Coverage(NamedTuple):
+    """Of both forms of the Confidence Ellipsoid lemma; the promise is 1 - delta of `so_far`."""
+
+    closed_form: Covered
+    determinant: Covered
+
+
+def confidence_coverage(
+    *,
+    horizon: int,
+    dim_x: int,
+    dim_z: int,
+    ridge: float = 1.0,
+    noise_scale: float = 1.0,
+    z_noise: float = 1.0,
+    delta: float = 0.05,
+    runs: int = 1000,
+    seed: int = 0,
+) -> Coverage:
+    """Coverage of the Confidence Ellipsoid lemma (appendix C) for an arm of poLinUCB, on observed (x, z).
+
+    ||w_hat_t - w||_{A_t} <= zeta_t for all t at once, with probability 1 - delta. The paper states it for
+    each t; the self-normalised bound behind it is uniform, and regret needs it so.
+
+    In each run x is uniform on the unit ball, phi(x) = Phi x with a Phi of norm 1, z = phi(x) + eps with
+    eps uniform on the ball of radius `z_noise`, and w = (theta, beta) is drawn from unit spheres. The arm
+    is chosen against one that is known to pay 0, by its optimistic score at (x, phi(x)): so which rounds
+    it learns from depends on the rewards before. Rewards have N(0, noise_scale²) noise. w_bound is the
+    paper's 2, and u_bound the longest (x, z) there can be.
+
+    >>> found = confidence_coverage(horizon=50, dim_x=2, dim_z=1, delta=0.1, runs=200)
+    >>> bool(found.determinant.so_far[-1] >= 0.9), bool(found.closed_form.so_far[-1] >= 0.9)
+    (True, True)
+    """
+    horizon, runs = integer("horizon", horizon, least=1), integer("runs", runs, least=1)
+    dim_x, dim_z = integer("dim_x", dim_x, least=1), integer("dim_z", dim_z, least=1)
+    ridge = number("ridge", ridge, above=0.0)
+    noise_scale = number("noise_scale", noise_scale, least=0.0)
+    z_noise, delta = number("z_noise", z_noise, least=0.0), number("delta", delta, above=0.0, below=1.0)
+    rng = np.random.default_rng(integer("seed", seed, least=0))
+    dim_u, u_bound = dim_x + dim_z, float(np.hypot(1.0, 1.0 + z_noise))
+    phi = rng.standard_normal((runs, dim_z, dim_x))
+    phi /= np.linalg.norm(phi, 2, axis=(1, 2), keepdims=True)
+    weights = np.concatenate([_on_sphere(rng, runs, dim) for dim in (dim_x, dim_z)], axis=1)
+    # All runs at once, one arm each.
+    gram = np.tile(ridge * np.eye(dim_u), (runs, 1, 1))
+    inverse = np.tile(np.eye(dim_u) / ridge, (runs, 1, 1))
+    moment, estimate = np.zeros((runs, dim_u)), np.zeros((runs, dim_u))
+    log_det, pulls = np.zeros(runs), np.zeros(runs)
+    inside = np.empty((2, horizon, runs), dtype=bool)
+
+    def radii() -> FloatArray:
+        """zeta of each run, in the closed and the determinant form."""
+        closed = confidence.arm_radius_closed_form(
+            ridge=ridge, pulls=pulls, dim_u=dim_u, noise_scale=noise_scale, u_bound=u_bound, delta=delta
+        )
+        determinant = confidence.arm_radius_determinant(
+            ridge=ridge, log_det_ratio=log_det, noise_scale=noise_scale, delta=delta
+        )
+        return np.array([closed, determinant])
+
+    zeta = radii()
+    for t in range(horizon):
+        x = _in_ball(rng, runs, dim_x)
+        mean = np.einsum("rij,rj->ri", phi, x)
+        u_hat = np.concatenate([x, mean], axis=1)
+        width = np.sqrt((u_hat * np.einsum("rij,rj->ri", inverse, u_hat)).sum(axis=1))
+        chosen = (u_hat * estimate).sum(axis=1) + zeta[1] * width >= 0.0
+        u = np.concatenate([x, mean + z_noise * _in_ball(rng, runs, dim_z)], axis=1)
+        reward = (u * weights).sum(axis=1) + noise_scale * rng.standard_normal(runs)
+        u *= chosen[:, None]  # a row of zeros teaches nothing
+        along = np.einsum("rij,rj->ri", inverse, u)
+        gain = (along * u).sum(axis=1)
+        gram += u[:, :, None] * u[:, None, :]
+        inverse -= along[:, :, None] * along[:, None, :] / (1.0 + gain)[:, None, None]
+        moment += reward[:, None] * u
+        log_det += np.log1p(gain)
+        pulls += chosen
+        estimate = np.einsum("rij,rj->ri", inverse, moment)
+        zeta = radii()
+        miss = estimate - weights
+        inside[:, t] = np.sqrt((miss * np.einsum("rij,rj->ri", gram, miss)).sum(axis=1)) <= zeta
+    return Coverage(
+        *(Covered(form.mean(axis=1), np.logical_and.accumulate(form).mean(axis=1)) for form in inside)
+    )
+
+
+def _on_sphere(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+    points = rng.standard_normal((n, dim))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+def _in_ball(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+    return np.asarray(_on_sphere(rng, n, dim) * rng.random((n, 1)) ** (1.0 / dim))

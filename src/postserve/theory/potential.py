@@ -1,0 +1,198 @@
+"""Elliptical potential lemmas: both sides on any sequence.
+
+All of them bound sums of (1 ∧ ||x_t||²_{X_{t-1}^{-1}})^p, p in [0, 1]: how much there was left to learn
+along x_t when it came. They differ in what the matrix is made of: x itself, or x seen with noise.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from postserve.errors import InvalidInput
+from postserve.theory.concentration import longest_row, noisy_matrix_exponent
+from postserve.types import FloatArray
+from postserve.validation import matrix, number
+
+
+class Potential(NamedTuple):
+    """Both sides of a potential lemma after each round; the properties are those after the last.
+
+    `first_round` is T_0, the round from which the lemma's argument begins: 1 unless there is noise.
+    """
+
+    left_by_round: FloatArray
+    right_by_round: FloatArray
+    first_round: int = 1
+
+    @property
+    def left(self) -> float:
+        """The sum over the whole sequence."""
+        return _last(self.left_by_round)
+
+    @property
+    def right(self) -> float:
+        """Its bound."""
+        return _last(self.right_by_round)
+
+    @property
+    def slack(self) -> float:
+        """right - left, at least 0 where the lemma holds."""
+        return self.right - self.left
+
+
+def elliptical_potential(X: npt.ArrayLike, X0: npt.ArrayLike, p: float = 1.0) -> Potential:
+    """The elliptical potential lemma (the paper's section 4) with a power, for rows x_t of any kind.
+
+    sum_t (1 ∧ ||x_t||²_{X_{t-1}^{-1}})^p <= 2^p T^{1-p} log^p(det X_T/det X_0),
+    X_t = X_0 + sum_{s<=t} x_s x_s^T; p = 1 is the original lemma.
+
+    The paper's last display has p outside the sum on its way there, which is less than the left side
+    (p <= 1), and its eigenvalue 1 + ||y|| of I + y y^T is 1 + ||y||².
+
+    >>> found = elliptical_potential(np.ones((4, 1)), [[1.0]])   # 1 + 1/2 + 1/3 + 1/4 <= 2 log 5
+    >>> round(found.left, 4), round(found.right, 4)
+    (2.0833, 3.2189)
+    """
+    X, X0, p = _sequence(X, X0, p)
+    widths = _widths(X, X, X0)
+    return Potential(np.cumsum(np.minimum(widths, 1.0) ** p), _power(2.0 * np.cumsum(np.log1p(widths)), p))
+
+
+def generalized_elliptical_potential(
+    X: npt.ArrayLike,
+    noise: npt.ArrayLike,
+    X0: npt.ArrayLike,
+    p: float = 1.0,
+    delta: float = 0.05,
+    *,
+    sigma_squared: float,
+    noise_bound: float,
+    x_bound: float | None = None,
+) -> Potential:
+    """The paper's Generalized Elliptical Potential Lemma, Equation (2): noise in the data matrix.
+
+    sum_t (1 ∧ ||x_t||²_{X~_{t-1}^{-1}})^p <= 2^p T^{1-p} log^p(det X_T/det X_0) + min(T, T_0 - 1),
+    X~_t = X_0 + sum_{s<=t} (x_s + eps_s)(x_s + eps_s)^T, with probability 1 - delta, where
+
+    T_0 = ceil(1 + q log(4 q dim/delta)),  q = 8 L_eps² (L_eps + L_x)²/sigma⁴.
+
+    The paper puts q log(…) in the place of T_0 - 1, which is its ceiling. The rows x_t are fixed before
+    the noise, which is independent from round to round, of mean 0, at most `noise_bound` long, and
+    has E[eps eps^T] >= `sigma_squared` I: these two are facts of the distribution that no sample tells,
+    so they have no default. x is given, so `x_bound` may be its longest row, and is by default.
+
+    >>> signs = np.array([[1.0], [-1.0]] * 200)
+    >>> found = generalized_elliptical_potential(0.1 * np.ones((400, 1)), signs, [[1.0]],
+    ...                                          sigma_squared=1.0, noise_bound=1.0)
+    >>> found.first_round, found.left < found.right
+    (66, True)
+    """
+    X, X0, p = _sequence(X, X0, p)
+    noise = matrix("noise", noise, *X.shape)
+    delta = number("delta", delta, above=0.0, below=1.0)
+    rate = noisy_matrix_exponent(
+        sigma_squared=sigma_squared,
+        noise_bound=longest_row("noise", noise, noise_bound),
+        x_bound=longest_row("x", X, x_bound),
+    )
+    if rate == 0.0:
+        raise InvalidInput("sigma_squared is 0, wanted above 0: else the lemma says nothing")
+    # 1 - e^{-r} >= r/2 sums the tails from T_0 - 1 on to 4 dim e^{-r (T_0 - 1)}/r.
+    first_round = math.ceil(1.0 + math.log(4.0 * X.shape[1] / (delta * rate)) / rate)
+    clean = 2.0 * np.cumsum(np.log1p(_widths(X, X, X0)))
+    left = np.cumsum(np.minimum(_widths(X, X + noise, X0), 1.0) ** p)
+    rounds = np.arange(1.0, len(X) + 1.0)
+    return Potential(left, _power(clean, p) + np.minimum(rounds, first_round - 1.0), first_round)
+
+
+def mean_context_potential(
+    X: npt.ArrayLike,
+    noise: npt.ArrayLike,
+    X0: npt.ArrayLike,
+    p: float = 1.0,
+    delta: float = 0.05,
+    *,
+    noise_factor: float = 2.0,
+) -> Potential:
+    """What we use where the paper uses its generalised lemma: it needs no noise in x and no T_0.
+
+    sum_t (1 ∧ ||x_t||²_{X~_{t-1}^{-1}})^p
+        <= T^{1-p} (c e/(e - 1) (2 log(det X~_T/det X_0) + log(1/delta)))^p,  at all T at once,
+
+    with probability 1 - delta, X~ as in the generalised lemma. Here x_t may depend on all that came
+    before, and the noise may be unbounded and leave directions out, as that of u = (x, z) does. c is
+    `noise_factor`: 2 where eps_t is symmetric given the past, and `bounded_noise_factor` where it has
+    mean 0 and is bounded. docs/theory/noisy-gram.md has the proof.
+
+    >>> X, noise = np.tile([[1.0, 2.0]], (50, 1)), np.array([[0.0, 1.0], [0.0, -1.0]] * 25)
+    >>> found = mean_context_potential(X, noise, np.eye(2))
+    >>> round(found.left, 2), round(found.right, 2)
+    (4.68, 59.71)
+    """
+    X, X0, p = _sequence(X, X0, p)
+    observed = X + matrix("noise", noise, *X.shape)
+    left = np.cumsum(np.minimum(_widths(X, observed, X0), 1.0) ** p)
+    log_det_ratio = np.cumsum(np.log1p(_widths(observed, observed, X0)))
+    return Potential(
+        left, _power(mean_context_bound(log_det_ratio, delta=delta, noise_factor=noise_factor), p)
+    )
+
+
+def mean_context_bound(
+    log_det_ratio: npt.ArrayLike, *, delta: float, noise_factor: float = 2.0
+) -> FloatArray:
+    """The right side of `mean_context_potential` at p = 1, from log(det X~_T/det X_0).
+
+    >>> float(mean_context_bound(0.0, delta=np.exp(-1.0), noise_factor=1.0)) == np.e / (np.e - 1)
+    True
+    """
+    delta = number("delta", delta, above=0.0, below=1.0)
+    factor = number("noise_factor", noise_factor, least=1.0)
+    return np.asarray(factor * np.e / (np.e - 1.0) * (2.0 * np.asarray(log_det_ratio) - np.log(delta)))
+
+
+def bounded_noise_factor(*, u_bound: float, ridge: float) -> float:
+    """c of `mean_context_potential` for any noise of mean 0 with ||x + eps|| <= u_bound: max(1, L²/ridge).
+
+    `ridge` is the smallest eigenvalue of X_0. Symmetric noise needs no more than 2.
+
+    >>> bounded_noise_factor(u_bound=3.0, ridge=1.0), bounded_noise_factor(u_bound=3.0, ridge=10.0)
+    (9.0, 1.0)
+    """
+    return max(1.0, number("u_bound", u_bound, least=0.0) ** 2 / number("ridge", ridge, above=0.0))
+
+
+def _sequence(X: npt.ArrayLike, X0: npt.ArrayLike, p: float) -> tuple[FloatArray, FloatArray, float]:
+    X = matrix("X", X, None, None)
+    X0 = matrix("X0", X0, X.shape[1], X.shape[1])
+    return X, X0, number("p", p, least=0.0, most=1.0)
+
+
+def _widths(measured: FloatArray, added: FloatArray, X0: FloatArray) -> FloatArray:
+    """||measured_t||² in the inverse of X0 + sum_{s<t} added_s added_s^T."""
+    if not np.array_equal(X0, X0.T):
+        raise InvalidInput("X0 is not symmetric, wanted a positive definite matrix")
+    try:
+        root = np.linalg.cholesky(X0).T
+    except np.linalg.LinAlgError as error:
+        raise InvalidInput("X0 is not positive definite, wanted a positive definite matrix") from error
+    widths = np.empty(len(measured))
+    for t, (x, row) in enumerate(zip(measured, added, strict=True)):
+        # The root is renewed by QR, never the inverse: spikes of 1e8 beside X0 = 1e-8 I cost no digits.
+        half = solve_triangular(root, x, trans="T", check_finite=False)
+        widths[t] = half @ half
+        root = np.asarray(np.linalg.qr(np.vstack([root, row]), mode="r"))
+    return widths
+
+
+def _power(potential: FloatArray, p: float) -> FloatArray:
+    """T^{1-p} potential_T^p at each T: what concavity makes of a bound at p = 1."""
+    rounds = np.arange(1.0, len(potential) + 1.0)
+    return np.asarray(rounds ** (1.0 - p) * potential**p)
+
+
+def _last(values: FloatArray) -> float:
+    return float(values[-1]) if len(values) else 0.0
