@@ -1,0 +1,331 @@
+"""Regret bounds: values by hand, monotone where they must be, at their stated rates, above real regret."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postserve import InvalidInput, LinUCBPhiHat, PoLinUCB, RidgeMap, SyntheticEnvironment, simulate, theory
+from postserve.theory.rates import KINDS
+
+CONSTANTS: dict[str, Any] = {
+    "horizon": 100,
+    "dim_u": 2,
+    "n_arms": 2,
+    "map_rate": 0.5,
+    "map_constant": 0.5,
+    "u_bound": 2.0,
+    "noise_scale": 0.5,
+    "delta": 0.3,
+    "ridge": 4.0,
+}
+
+
+def bound(kind: Any, **changed: Any) -> theory.RegretBound:
+    given = {**CONSTANTS, **changed}
+    if kind == "linear_stochastic":
+        given["n_arms"] = 1
+    return theory.regret_bound(kind, **given)
+
+
+# By hand. A delta of 0.3 is 0.1 for the map, 0.1 for the noise, and 0.05 for each of two arms.
+
+
+def test_polinucb_by_hand() -> None:
+    zeta = 2.0 * 2.0 + 0.5 * math.sqrt(2.0 * math.log((1.0 + 100.0 * 4.0 / 4.0) / 0.05))
+    beta = 1.0 + 2.0 * zeta / 2.0
+    map_potential = 2.0 * 2.0 * math.log(1.0 + 100.0 * 4.0 / (1.0 * 2.0))
+    arm_potential = 2.0 * 2.0 * 2.0 * math.log(1.0 + 100.0 * 4.0 / (2.0 * 4.0 * 2.0))
+    seen = 2.0 * math.e / (math.e - 1.0) * (arm_potential + math.log(10.0))
+    found = bound("polinucb")
+    assert found.arm_radius == pytest.approx(zeta)
+    assert found.optimistic_beta == pytest.approx(beta)
+    assert found.map_term == pytest.approx(2.0 * beta * 0.5 * math.sqrt(100.0 * map_potential))
+    assert found.arm_term == pytest.approx(2.0 * zeta * math.sqrt(100.0 * seen))
+    assert found.total == found.map_term + found.arm_term
+
+
+def test_action_dependent_by_hand() -> None:
+    """Two maps: their potential is 2·2 d log(1 + 100·4/(2·d)), d = 2, and all else is as above."""
+    found, one_map = bound("action_dependent"), bound("polinucb")
+    map_potential = 2.0 * 2.0 * 2.0 * math.log(1.0 + 100.0 * 4.0 / (2.0 * 2.0))
+    factor = 2.0 * one_map.optimistic_beta * 0.5
+    assert found.map_term == pytest.approx(factor * math.sqrt(100.0 * map_potential))
+    assert found.arm_term == one_map.arm_term
+
+
+def test_linear_stochastic_by_hand() -> None:
+    """One model, so delta/3 for it and K = 1 in the potential."""
+    zeta = 4.0 + 0.5 * math.sqrt(2.0 * math.log(101.0 / 0.1))
+    arm_potential = 2.0 * 2.0 * math.log(1.0 + 100.0 * 4.0 / (4.0 * 2.0))
+    seen = 2.0 * math.e / (math.e - 1.0) * (arm_potential + math.log(10.0))
+    found = bound("linear_stochastic")
+    assert found.arm_term == pytest.approx(2.0 * zeta * math.sqrt(100.0 * seen))
+    with pytest.raises(InvalidInput, match="n_arms is 2, wanted 1"):
+        theory.regret_bound("linear_stochastic", **CONSTANTS)
+
+
+def test_linucb_phi_hat_by_hand() -> None:
+    """sum e <= 0.5 sqrt(L²/map_ridge = 4) sqrt(100 P), P = 4 log 201, is in the radius, times 2/sqrt(4)."""
+    potential = 4.0 * math.log(201.0)
+    errors = 0.5 * 2.0 * math.sqrt(100.0 * potential)
+    noise = math.hypot(0.5, 1.0) * math.sqrt(2.0 * math.log(101.0 / 0.025))
+    zeta = noise + 2.0 * errors / 2.0 + 2.0 * 2.0
+    found = bound("linucb_phi_hat", z_noise_scale=1.0)
+    assert found.arm_radius == pytest.approx(zeta)
+    assert found.map_term == pytest.approx(0.5 * (2.0 + zeta) * math.sqrt(100.0 * potential))
+    arm_potential = 8.0 * math.log(26.0)
+    assert found.arm_term == pytest.approx(2.0 * zeta * math.sqrt(100.0 * arm_potential))
+
+
+def test_constants_of_maps_by_hand() -> None:
+    assert theory.assumption_constant(c0=3.0, horizon=7, delta=0.3, n_maps=2) == pytest.approx(
+        3.0 * math.log(49.0 * 2.0 / 0.1)
+    )
+    found = theory.ridge_map_constant(
+        horizon=8,
+        map_dim=2,
+        dim_z=2,
+        x_bound=3.0,
+        map_ridge=4.0,
+        noise_scale=[1.0, 0.5],
+        row_bound=2.0,
+        delta=0.3,
+    )
+    spread = math.sqrt(2.0 * math.log(1.0 + 8.0 * 9.0 / 8.0) + 2.0 * math.log(2.0 / 0.1))
+    assert found == pytest.approx(math.hypot(4.0 + spread, 4.0 + 0.5 * spread))
+
+
+def test_a_bound_in_units_of_the_largest_gap() -> None:
+    """Rewards over g: w, beta and the noise shrink by g, radii with them, and choices stay."""
+    gap = 7.0
+    for kind in KINDS:
+        scaled = bound(kind, **in_units(gap))
+        assert scaled.total <= bound(kind).total
+    assert bound("polinucb", **in_units(gap)).arm_radius * gap == pytest.approx(bound("polinucb").arm_radius)
+    # Where no maximum with 1 is at work it is the very same bound.
+    small, large = bound("polinucb", map_constant=10.0), bound("polinucb", map_constant=10.0, **in_units(2.0))
+    assert large.total * 2.0 == pytest.approx(small.total)
+
+
+def in_units(gap: float) -> dict[str, float]:
+    return {"w_bound": 2.0 / gap, "beta_bound": 1.0 / gap, "noise_scale": 0.5 / gap}
+
+
+# Monotone.
+
+GROWING = {
+    "horizon": st.integers(1, 10**9),
+    "dim_u": st.integers(2, 200),
+    "n_arms": st.integers(1, 200),
+    "noise_scale": st.floats(0.0, 100.0),
+    "map_constant": st.floats(0.0, 100.0),
+    "u_bound": st.floats(0.01, 100.0),
+    "w_bound": st.floats(0.0, 100.0),
+    "beta_bound": st.floats(0.0, 100.0),
+    "noise_factor": st.floats(1.0, 100.0),
+    "z_noise_scale": st.floats(0.0, 100.0),
+    "map_dim": st.integers(1, 200),
+    "x_bound": st.floats(0.0, 100.0),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_bounds_grow_with(name: str, data: st.DataObject) -> None:
+    low, high = sorted([data.draw(GROWING[name]), data.draw(GROWING[name])])
+    rest = {"map_rate": data.draw(st.floats(0.01, 0.5)), "ridge": data.draw(st.floats(1e-3, 1e3))}
+    for kind in KINDS:
+        one, other = bound(kind, **{**rest, name: low}), bound(kind, **{**rest, name: high})
+        assert one.map_term <= other.map_term * (1.0 + 1e-12)
+        assert one.arm_term <= other.arm_term * (1.0 + 1e-12)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.floats(0.01, 0.5), st.floats(0.01, 0.5), st.integers(1, 10**6), st.sampled_from(KINDS))
+def test_bounds_fall_with_the_maps_rate(one: float, other: float, horizon: int, kind: Any) -> None:
+    """Algorithm 2's too where ||x||² is at most the map's ridge, so that no width is above 1."""
+    slow, fast = sorted([one, other])
+    rest = {"horizon": horizon, "x_bound": 1.0, "map_ridge": 1.0}
+    slow_bound, fast_bound = bound(kind, map_rate=slow, **rest), bound(kind, map_rate=fast, **rest)
+    assert fast_bound.total <= slow_bound.total * (1.0 + 1e-12)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.floats(1e-6, 0.99), st.floats(1e-6, 0.99), st.sampled_from(KINDS))
+def test_bounds_fall_with_delta(one: float, other: float, kind: Any) -> None:
+    strict, lax = sorted([one, other])
+    assert bound(kind, delta=lax).total <= bound(kind, delta=strict).total * (1.0 + 1e-12)
+
+
+# Rates.
+
+
+@pytest.mark.parametrize("map_rate", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_grow_at_their_stated_rates(kind: Any, map_rate: float) -> None:
+    """Slopes of the two terms far out, where logarithms add little, in T and in n_arms."""
+
+    def terms(horizon: int, n_arms: int) -> theory.RegretBound:
+        ridge = 100.0
+        if kind == "linucb_phi_hat":
+            ridge = theory.optimal_ridge(
+                horizon=horizon, map_rate=map_rate, map_constant=1.0, map_dim=2, u_bound=2.0
+            )
+        return bound(kind, horizon=horizon, n_arms=n_arms, map_rate=map_rate, map_constant=1.0, ridge=ridge)
+
+    stated = theory.rate(kind, map_rate=map_rate)
+    near, far = terms(10**15, 4), terms(10**18, 4)
+    assert math.log10(far.map_term / near.map_term) / 3.0 == pytest.approx(stated.map_term.horizon, abs=0.03)
+    assert math.log10(far.arm_term / near.arm_term) / 3.0 == pytest.approx(stated.arm_term.horizon, abs=0.03)
+    if kind != "linear_stochastic":
+        few, many = terms(10**18, 10), terms(10**18, 10_000)
+        for name in ("map_term", "arm_term"):
+            slope = math.log10(getattr(many, name) / getattr(few, name)) / 3.0
+            assert slope <= getattr(stated, name).n_arms + 0.05
+            if kind != "linucb_phi_hat":  # whose ridge is so large that arms of few rounds learn little
+                assert slope == pytest.approx(getattr(stated, name).n_arms, abs=0.05)
+
+
+def test_the_optimistic_beta_needs_a_ridge_of_the_order_of_the_dimension() -> None:
+    """With a constant ridge it grows like sqrt(dim_u log T); with one of that order squared it does not."""
+
+    def beta(dim: int, ridge: float) -> float:
+        return bound("polinucb", horizon=10**6, dim_u=dim, ridge=ridge, noise_scale=1.0).optimistic_beta
+
+    constant = [beta(dim, 1.0) for dim in (10, 1000)]
+    assert constant[1] / constant[0] == pytest.approx(10.0, rel=0.25)
+    scaled = [beta(dim, dim * math.log(1e6)) for dim in (10, 1000)]
+    assert max(scaled) < 8.0
+    assert scaled[1] / scaled[0] < 1.1
+
+
+def test_rates_are_those_of_the_paper_but_for_jensen() -> None:
+    assert theory.rate("polinucb", map_rate=0.25) == ((0.75, 0.25, 0.0), (0.5, 1.0, 0.5))
+    assert theory.rate("linucb_phi_hat", map_rate=0.25) == ((0.75, 0.25, 0.0), (0.875, 0.625, 0.5))
+    assert theory.rate("action_dependent", map_rate=0.25) == ((0.75, 0.25, 0.25), (0.5, 1.0, 0.5))
+    assert theory.rate("linear_stochastic", map_rate=0.25) == ((0.75, 0.25, 0.0), (0.5, 1.0, 0.0))
+    assert theory.rate("polinucb", map_rate=0.25).horizon == 0.75
+    with pytest.raises(InvalidInput, match=r"map_rate is 0\.6, wanted"):
+        theory.rate("polinucb", map_rate=0.6)
+    with pytest.raises(InvalidInput, match="kind is 'linucb', wanted one of"):
+        theory.rate("linucb", map_rate=0.5)  # type: ignore[arg-type]
+
+
+# Algorithm 2's ridge.
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.integers(10, 10**9),
+    st.floats(0.05, 0.5),
+    st.floats(0.01, 100.0),
+    st.integers(2, 50),
+    st.floats(0.1, 10.0),
+)
+def test_the_optimal_ridge_is_within_two_of_the_best(
+    horizon: int, map_rate: float, map_constant: float, dim: int, u_bound: float
+) -> None:
+    def total(ridge: float) -> float:
+        found = bound(
+            "linucb_phi_hat", horizon=horizon, map_rate=map_rate, map_constant=map_constant, dim_u=dim,
+            u_bound=u_bound, ridge=ridge,
+        )  # fmt: skip
+        return min(found.total, float(horizon))  # gaps are at most 1
+
+    best = theory.optimal_ridge(
+        horizon=horizon, map_rate=map_rate, map_constant=map_constant, map_dim=dim, u_bound=u_bound
+    )
+    assert total(best) <= 2.0 * min(total(best * factor) for factor in 10.0 ** np.arange(-6.0, 6.5, 0.5))
+
+
+def test_the_optimal_ridge_minimises_what_grows() -> None:
+    """w sqrt(ridge) + b L S/sqrt(ridge) is 2 sqrt(w b L S) at the ridge b L S/w, and more elsewhere."""
+    constants: dict[str, Any] = {"horizon": 1000, "map_rate": 0.5, "map_constant": 2.0, "u_bound": 3.0}
+    best = theory.optimal_ridge(**constants, map_dim=4)
+
+    def growing(ridge: float) -> float:
+        silent = bound(
+            "linucb_phi_hat", **constants, dim_u=4, noise_scale=0.0, z_noise_scale=0.0, ridge=ridge
+        )
+        return silent.arm_radius
+
+    errors = 2.0 * 3.0 * math.sqrt(1000.0 * 8.0 * math.log(1.0 + 1000.0 * 9.0 / 4.0))
+    assert best == pytest.approx(3.0 * errors / 2.0)
+    assert growing(best) == pytest.approx(2.0 * math.sqrt(2.0 * 3.0 * errors))
+    assert growing(best) < min(growing(best * 1.1), growing(best / 1.1))
+
+
+# What regressing on predictions costs.
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 6), st.floats(1e-3, 1e3))
+def test_the_prediction_bias_is_a_projection(seed: int, n: int, dim: int, ridge: float) -> None:
+    rng = np.random.default_rng(seed)
+    U, errors = rng.normal(size=(n, dim)) * 10.0 ** rng.integers(-3, 4), rng.exponential(size=n)
+    found = theory.prediction_bias(U, errors, ridge=ridge)
+    assert found.bias <= min(found.projected, found.term_by_term) * (1.0 + 1e-9)
+
+
+def test_the_papers_step_costs_algorithm_2_its_rate() -> None:
+    """Errors t^{-1/2}: the bias and its projection grow like sqrt(log T), the paper's sum like sqrt(T)."""
+    found = [
+        theory.prediction_bias(np.ones((n, 1)), np.arange(1.0, n + 1.0) ** -0.5, ridge=1.0)
+        for n in (100, 10_000)
+    ]
+    assert found[1].projected / found[0].projected < 1.4
+    assert found[1].term_by_term / found[0].term_by_term > 9.0
+    assert found[1].bias <= found[1].projected
+
+
+# A policy with the theory's radii, below its bound.
+
+
+@pytest.mark.parametrize("kind", ["polinucb", "linucb_phi_hat"])
+@pytest.mark.parametrize("optimism", ["joint", "bound"])
+def test_a_bound_is_above_the_regret_it_bounds(kind: Any, optimism: Any) -> None:
+    horizon, delta, ridge, map_ridge = 500, 0.1, 400.0, 6.0
+    env = SyntheticEnvironment(
+        "linear", dim_x=2, dim_z=1, n_arms=3, z_noise=lambda rng, shape: rng.uniform(-1.0, 1.0, shape), seed=3
+    )
+    x_bound = math.sqrt(6.0)  # of h(x) = x/(10/sqrt(3))
+    W = env.phi([10.0 / math.sqrt(3.0), 0.0])[0], env.phi([0.0, 10.0 / math.sqrt(3.0)])[0]
+    row_bound = math.hypot(*W)
+    share = theory.shares(delta, n_arms=3)
+    constant = theory.ridge_map_constant(
+        horizon=horizon,
+        map_dim=2,
+        dim_z=1,
+        x_bound=x_bound,
+        map_ridge=map_ridge,
+        row_bound=row_bound,
+        delta=delta,
+    )
+    # Predictions are within c ||h||_{X^{-1}} of phi(x), and the noise within 1.
+    u_bound = math.hypot(
+        10.0 * math.sqrt(2.0), row_bound * x_bound + max(1.0, constant * x_bound / math.sqrt(map_ridge))
+    )
+    phi_hat = RidgeMap(
+        2,
+        1,
+        features=env.features,
+        ridge=map_ridge,
+        map_radius="determinant",
+        row_bound=row_bound,
+        delta=share.map,
+    )
+    make = PoLinUCB if kind == "polinucb" else LinUCBPhiHat
+    policy = make(
+        3, phi_hat, optimism=optimism, ridge=ridge, arm_radius="determinant", noise_scale=0.1,
+        u_bound=u_bound, delta=share.arm,
+    )  # fmt: skip
+    found = theory.regret_bound(
+        kind, horizon=horizon, dim_u=3, n_arms=3, map_rate=0.5, map_constant=constant, u_bound=u_bound,
+        noise_scale=0.1, delta=delta, ridge=ridge, map_dim=2, x_bound=x_bound, map_ridge=map_ridge,
+    )  # fmt: skip
+    assert simulate(policy, env, horizon, seed=0).regret[-1] <= found.total
