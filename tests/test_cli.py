@@ -337,7 +337,7 @@ def test_version() -> None:
 def test_list_names_every_figure() -> None:
     result = postserve("list")
     assert result.exit_code == 0
-    for name in ("figure1", "figure3", "figure4", "observation1", "exponents", "sensitivity"):
+    for name in ("figure1", "figure3", "figure4", "observation1", "exponents", "sensitivity", "theory"):
         assert name in result.output
 
 

@@ -66,13 +66,17 @@ def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
     assert policy.pulls.sum() == 2.0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/figures.md"])
+THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/theory/*.md"))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/figures.md", *THEORY])
 def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
+    names = {"__name__": "page"}  # a block may go on where the one above it ended
     for block in blocks:
-        exec(compile(block, page, "exec"), {"__name__": "page"})
+        exec(compile(block, page, "exec"), names)
 
 
 def test_policy_files_are_short_enough_to_read_beside_the_paper() -> None:

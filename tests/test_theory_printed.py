@@ -160,7 +160,7 @@ def test_the_maps_constant_is_squared(map_rate: float) -> None:
 
 
 def test_the_potential_costs_a_factor_two() -> None:
-    """Printed: sum e² <= 4 C0² T^{1-2alpha} log^{2alpha}(det)…; it is 2^{2alpha} of that where det doubles."""
+    """Printed: sum e² <= 4 C0² T^{1-2alpha} log^{2alpha}(det)…; it is 2^{2alpha} of that if det doubles."""
     horizon, delta, c0, map_rate = 10_000, 0.9, 1.0, 0.5
     errors = map_errors_squared(np.ones(horizon), c0, map_rate, delta)
     size = (horizon * math.log(2.0)) ** (2.0 * map_rate) * horizon ** (1.0 - 2.0 * map_rate)

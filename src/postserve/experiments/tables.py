@@ -10,6 +10,10 @@ MANY = 5
 """More environments than this are rows, not columns."""
 
 
+FIRST_COLUMN = {"regret": "policy", "error": "map", "value": "quantity"}
+"""What is named there, by what was measured: regret, errors of maps, or a quantity of each column's own."""
+
+
 class Table(NamedTuple):
     """Texts in rows; the first column names the row."""
 
@@ -29,12 +33,12 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         if len(places) > MANY:  # there is no room for more than the means
             rows = [{**row, "ratio_to_oracle": None} for row in rows]
         texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
-        regret = rows[0]["final_regret_mean"] is not None
-        length = f"T = {horizon:,}" if regret else f"{horizon:,} pairs"
+        measure = _measure(rows[0])
+        length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
         title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
         if len(places) <= MANY:
             body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
-            found.append(Table(title, ["policy" if regret else "map", *places], body))
+            found.append(Table(title, [FIRST_COLUMN[measure], *places], body))
         else:
             body = [[place, *(texts.get((name, place), "") for name in policies)] for place in places]
             found.append(Table(title, ["environment", *policies], body))
@@ -42,8 +46,7 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
 
 
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
-    words = ["mean final regret" if rows[0]["final_regret_mean"] is not None else "mean final error"]
-    words[0] += " ± standard error"
+    words = [f"mean final {_measure(rows[0])} ± standard error"]
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
     if "slope" in rows[0]:
@@ -52,13 +55,18 @@ def _legend(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _text(row: dict[str, Any]) -> str:
-    measure = "regret" if row["final_regret_mean"] is not None else "error"
+    measure = _measure(row)
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
     if row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
     if "slope" in row:
         words.append(f"slope {Slope(row['slope'], row['slope_low'], row['slope_high'])}")
     return " ".join(word.replace(" ", NO_BREAK) for word in words)
+
+
+def _measure(row: dict[str, Any]) -> str:
+    """What the row has a final mean of."""
+    return next(measure for measure in FIRST_COLUMN if row.get(f"final_{measure}_mean") is not None)
 
 
 def _number(value: float) -> str:

@@ -25,8 +25,8 @@ def prediction_bias(
 
     ||sum_s e_s u_s||_{A^{-1}} <= sqrt(sum_s e_s²), and <= (L_u/sqrt(ridge)) sum_s |e_s| as the paper has it,
     A = ridge I + sum_s u_s u_s^T. The first is a projection: sum_s e_s u_s = U^T e and U A^{-1} U^T <= I.
-    With it the bias grows like T^{1/2 - alpha}, not T^{1 - alpha}, and Algorithm 2 is at T^{1-alpha} with a
-    constant ridge: T^{1/2} at alpha = 1/2, not T^{3/4} (docs/theory/regret.md).
+    With it the bias grows like T^{1/2 - alpha}, not T^{1 - alpha}, and Algorithm 2's bound like T^{1-alpha},
+    with a ridge of the order T^{1 - 2 alpha}: T^{1/2} at alpha = 1/2, not T^{3/4} (docs/theory/regret.md).
 
     >>> found = prediction_bias(np.ones((100, 1)), np.full(100, 0.1), ridge=1.0)
     >>> round(found.bias, 3), round(found.projected, 3), round(found.term_by_term, 3)

@@ -126,7 +126,7 @@ def cross_bound(*, log_det_ratio: float, noise_scale: npt.ArrayLike, delta: floa
 def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: float | None = None) -> float:
     """lambda_min(sum of n eps eps^T) is at least this with probability 1 - delta, E[eps eps^T] >= sigma² I.
 
-    Gaussian noise, independent from round to round: sigma² (sqrt(n) - sqrt(dim_z) - sqrt(2 log(1/delta)))²
+    Gaussian noise, independent and of one covariance: sigma² (sqrt(n) - sqrt(dim_z) - sqrt(2 log(1/delta)))²
     (Davidson and Szarek). Noise at most `noise_bound` L long, with that covariance given the past:
     n sigma² (1 - sqrt(2 L² log(dim_z/delta)/(n sigma²))) (matrix Chernoff, Tropp 2015). Both are n sigma²/2
     at least once n is a few times dim_z + log(1/delta), in units of L²/sigma². An arm's n-th pull counts

@@ -7,7 +7,9 @@ from postserve.experiments.figures.figure3 import FIGURE3
 from postserve.experiments.figures.figure4 import FIGURE4
 from postserve.experiments.figures.observation1 import OBSERVATION1
 from postserve.experiments.figures.sensitivity import SENSITIVITY
+from postserve.experiments.figures.theory import THEORY
 
 FIGURES: dict[str, Figure] = {
-    figure.name: figure for figure in (FIGURE1, FIGURE3, FIGURE4, OBSERVATION1, EXPONENTS, SENSITIVITY)
+    figure.name: figure
+    for figure in (FIGURE1, FIGURE3, FIGURE4, OBSERVATION1, EXPONENTS, SENSITIVITY, THEORY)
 }

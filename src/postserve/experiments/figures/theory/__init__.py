@@ -1,0 +1,36 @@
+"""The theory: bounds over measured regret, the lemmas' slack and tightness, the noisy Gram factor."""
+
+from typing import Any
+
+from postserve.experiments.figure import Figure
+from postserve.experiments.figures.theory.claims import claims, slope
+from postserve.experiments.figures.theory.drawing import draw
+from postserve.experiments.figures.theory.settings import QUICK, REGRET, SIZE, cells, described
+from postserve.experiments.study import Study
+
+
+def summary(study: Study) -> list[dict[str, Any]]:
+    """Values at the horizon, and slopes of regrets and of their bounds."""
+    return [
+        {**row, **slope(study, REGRET, row["policy"]).named()} if row["environment"] == REGRET else row
+        for row in study.summary()
+    ]
+
+
+THEORY = Figure(
+    name="theory",
+    title="The theory: bounds, lemmas and coverage",
+    about="The regret bounds with constants that hold, in units of the largest gap, over the regret of "
+    "policies with the theory's own radii; the slack of the elliptical potential lemma, without noise and "
+    "with noise of z in its matrix, where the paper's lemma does not apply; its tightness at x_t = 1; the "
+    "factor by which noise of z can enlarge ||v||² at worst, measured, bounded on the sequence and a priori; "
+    "and how often the confidence ellipsoid holds the truth. docs/theory/ derives each.",
+    settings=described,
+    size=SIZE,
+    quick=QUICK,
+    cells=cells,
+    summary=summary,
+    claims=claims,
+    draw=draw,
+    measure="value",
+)

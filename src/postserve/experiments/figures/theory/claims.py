@@ -1,0 +1,121 @@
+"""What the figure claims: bounds above curves, lemmas that hold, coverage that was promised."""
+
+import numpy as np
+
+from postserve import theory
+from postserve.experiments.figure import Claim
+from postserve.experiments.figures.theory.settings import (
+    A_PRIORI,
+    COVERAGE,
+    COVERAGE_RUNS,
+    COVERED,
+    FACTOR,
+    FORMS,
+    GRAM,
+    KINDS,
+    LARGEST,
+    MEASURED,
+    ONE,
+    POWERS,
+    REGRET,
+    SLACK,
+    bound_of,
+    covered,
+    power,
+)
+from postserve.experiments.statistics import Slope, growth
+from postserve.experiments.study import Study
+
+ROUNDING = 1e-9
+
+
+def slope(study: Study, place: str, name: str) -> Slope:
+    """Growth over the last nine tenths of the rounds."""
+    return growth(study.rounds, study.curves(place, name), start=study.horizon // 10)
+
+
+def claims(study: Study) -> list[Claim]:
+    """Every one of them, at every recorded round and for every seed."""
+    return [
+        *(claim for policy in KINDS for claim in _of_regret(study, policy)),
+        *(_of_slack(study, noisy=noisy) for noisy in (False, True)),
+        _of_tightness(study),
+        *_of_gram(study),
+        *(_of_coverage(study, form, delta) for form in FORMS for delta in COVERED),
+    ]
+
+
+def _of_regret(study: Study, policy: str) -> list[Claim]:
+    regret, bound = study.curves(REGRET, policy), study.curves(REGRET, bound_of(policy))
+    largest = study.curves(REGRET, LARGEST)
+    times = float((bound[:, -1] / regret[:, -1]).min())
+    below = study.rounds[bound.mean(axis=0) < largest.mean(axis=0)]
+    worth = f"from round {below[0]:,} on" if len(below) else f"at no round up to {study.horizon:,}"
+    found, rate = slope(study, REGRET, policy), theory.rate(KINDS[policy], map_rate=0.5).horizon
+    return [
+        Claim(
+            f"{policy}: the bound is above the regret at every round, at the end by a factor of {times:.3g} "
+            "at least.",
+            bool((bound >= regret).all()),
+        ),
+        Claim(f"{policy}: on average the bound is below the largest gap times the rounds {worth}.", None),
+        Claim(
+            f"{policy}: regret grows with exponent {found}, the bound over the same rounds with "
+            f"{slope(study, REGRET, bound_of(policy))}; stated, without logarithms: {rate:g}.",
+            None,
+        ),
+    ]
+
+
+def _of_slack(study: Study, *, noisy: bool) -> Claim:
+    least = min(float(study.curves(SLACK, power(p, noisy=noisy)).min()) for p in POWERS)
+    what = "with z seen with noise" if noisy else "without noise"
+    return Claim(
+        f"The potential lemma {what}: right less left is at least {least:.3g} for p in "
+        f"{', '.join(f'{p:g}' for p in POWERS)}.",
+        least >= 0.0,
+    )
+
+
+def _of_tightness(study: Study) -> Claim:
+    """sum t^{-p} lies between T^{1-p} and T^{1-p}/(1-p), or log T and 1 + log T."""
+    rounds, held, words = study.rounds.astype(np.float64), True, []
+    for p in POWERS:
+        left = study.curves(ONE, power(p))[0]
+        low, high = (
+            (rounds ** (1.0 - p), rounds ** (1.0 - p) / (1.0 - p))
+            if p < 1.0
+            else (np.log(rounds), 1.0 + np.log(rounds))
+        )
+        held &= bool((left >= low * (1.0 - ROUNDING)).all() and (left <= high * (1.0 + ROUNDING)).all())
+        words.append(f"{left[-1] / low[-1]:.3g} at p = {p:g}")
+    return Claim(
+        f"At x_t = 1 the left side is 1 to 1/(1-p) times T^(1-p) (log T at p = 1): at the end "
+        f"{', '.join(words)}.",
+        held,
+    )
+
+
+def _of_gram(study: Study) -> list[Claim]:
+    measured, factor, a_priori = (study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
+    ends = [f"{1.0 / float(share[:, -1].min()):.5g}" for share in (measured, factor, a_priori)]
+    some = study.rounds[(a_priori > 0.0).all(axis=0)]
+    from_round = f"from round {some[0]:,} on" if len(some) else "at no round so far"
+    return [
+        Claim(
+            f"The worst ratio of the noisy Gram matrix, {ends[0]} at the end, is at most the factor, "
+            f"{ends[1]}.",
+            bool((measured >= factor * (1.0 - ROUNDING)).all()),
+        ),
+        Claim(
+            f"The factor is at most its a-priori bound, {ends[2]} at the end; there is one {from_round}.",
+            bool((factor >= a_priori).all()),
+        ),
+    ]
+
+
+def _of_coverage(study: Study, form: str, delta: float) -> Claim:
+    share = float(study.curves(COVERAGE, covered(form, delta)).mean(axis=0).min())
+    runs = COVERAGE_RUNS * len(study.seeds)
+    text = f"Coverage, {covered(form, delta)}: {share:.3f} of {runs:,} runs at least, wanted {1.0 - delta:g}."
+    return Claim(text, share >= 1.0 - delta)

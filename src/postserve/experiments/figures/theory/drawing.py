@@ -1,0 +1,120 @@
+"""Six panels: bounds over regret, the lemmas' slack, tightness, the noisy Gram factor, coverage."""
+
+from typing import Any
+
+import numpy as np
+
+from postserve import theory
+from postserve.experiments import style
+from postserve.experiments.figures.theory.claims import slope
+from postserve.experiments.figures.theory.settings import (
+    A_PRIORI,
+    COVERAGE,
+    COVERED,
+    FACTOR,
+    FORMS,
+    GRAM,
+    KINDS,
+    LARGEST,
+    MEASURED,
+    ONE,
+    POWERS,
+    REGRET,
+    SLACK,
+    bound_of,
+    covered,
+    power,
+)
+from postserve.experiments.study import Study
+
+COLOURS = dict(zip(POWERS, ("#0072B2", "#009E73", "#E69F00", "#D55E00"), strict=True))
+
+
+def draw(study: Study) -> Any:
+    """All panels over rounds, on logarithmic axes but for coverage."""
+    with style.picture(2, 3, height=4.1, width=4.7) as (made, axes):
+        _regret(axes[0, 0], study)
+        _slack(axes[0, 1], study, noisy=False)
+        _slack(axes[0, 2], study, noisy=True)
+        _tightness(axes[1, 0], study)
+        _gram(axes[1, 1], study)
+        _coverage(axes[1, 2], study)
+        for panel in axes.flat:
+            panel.set_xscale("log")
+            panel.set_xlim(1, study.horizon)
+            panel.set_xlabel("round")
+        return made
+
+
+def _regret(panel: Any, study: Study) -> None:
+    rounds = study.rounds
+    for policy in KINDS:
+        colour = style.look(policy)[0]
+        label = f"{policy}: {slope(study, REGRET, policy)}"
+        style.draw_band(panel, rounds, study.curves(REGRET, policy), colour, "-", label)
+        rate = theory.rate(KINDS[policy], map_rate=0.5).horizon
+        label = f"its bound: {slope(study, REGRET, bound_of(policy)).value:.2f}, stated {rate:g}"
+        style.draw_band(panel, rounds, study.curves(REGRET, bound_of(policy)), colour, (0, (4, 2)), label)
+    largest = study.curves(REGRET, LARGEST).mean(axis=0)
+    panel.plot(rounds, largest, color=style.REFERENCE, linestyle=":", label="largest gap, each round: 1")
+    panel.set_yscale("log")
+    panel.set(title="regret, and slopes of the last nine tenths", ylabel="cumulative regret")
+    _legend(panel, 2)
+
+
+def _slack(panel: Any, study: Study, *, noisy: bool) -> None:
+    for p in POWERS:
+        curves = study.curves(SLACK, power(p, noisy=noisy))
+        style.draw_band(panel, study.rounds, curves, COLOURS[p], "-", power(p))
+    panel.set_yscale("log")
+    what = "z seen with noise" if noisy else "as in the paper"
+    panel.set(title=f"potential lemma, {what}: slack", ylabel="right side - left side")
+    _legend(panel, 4)
+
+
+def _tightness(panel: Any, study: Study) -> None:
+    rounds = study.rounds.astype(np.float64)
+    for p in POWERS:
+        panel.plot(rounds, study.curves(ONE, power(p))[0], color=COLOURS[p], label=power(p))
+        reference = rounds ** (1.0 - p) if p < 1.0 else 1.0 + np.log(rounds)
+        panel.plot(rounds, reference, color=COLOURS[p], linestyle=":", linewidth=1)
+    panel.set_yscale("log")
+    panel.set(title="tight at x_t = 1: dotted T^(1-p), and 1 + log T at p = 1", ylabel="left side")
+    _legend(panel, 4)
+
+
+def _gram(panel: Any, study: Study) -> None:
+    """The factors less 1, at worst over seeds, where there are any."""
+    for name, colour, dashes in (
+        (A_PRIORI, "#999999", "-"),
+        (FACTOR, "#D55E00", (0, (4, 2))),
+        (MEASURED, "#0072B2", "-"),
+    ):
+        share = study.curves(GRAM, name).min(axis=0)
+        there = (share > 0.0) & (share < 1.0)
+        label = f"{name}: {1.0 / share[-1]:.4f}" if share[-1] > 0.0 else f"{name}: none yet"
+        excess = 1.0 / share[there] - 1.0
+        panel.plot(study.rounds[there], excess, color=colour, linestyle=dashes, label=label)
+    panel.set_yscale("log")
+    panel.set(
+        title="noisy Gram matrix: factor less 1, and the factor at the end", ylabel="factor - 1, worst seed"
+    )
+    _legend(panel, 3)
+
+
+def _coverage(panel: Any, study: Study) -> None:
+    """Colours are deltas, dashes are forms."""
+    for delta, colour in zip(COVERED, ("#0072B2", "#D55E00"), strict=True):
+        for form, dashes in zip(FORMS, ((0, (1, 1)), "-", (0, (4, 2))), strict=True):
+            curves = study.curves(COVERAGE, covered(form, delta))
+            style.draw_band(panel, study.rounds, curves, colour, dashes, covered(form, delta))
+        panel.axhline(1.0 - delta, color=colour, linestyle=":", linewidth=1)
+        panel.text(1.15, 1.0 - delta + 0.01, f"wanted at delta = {delta:g}", color=colour, fontsize=7.5)
+    panel.set_ylim(1.0 - 1.1 * max(COVERED), 1.02)
+    panel.set(title="coverage of the confidence ellipsoid", ylabel="share of runs")
+    _legend(panel, 2)
+
+
+def _legend(panel: Any, columns: int, **options: Any) -> None:
+    """Below the panel, so that it covers no curve."""
+    panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=columns, **options)
