@@ -12,7 +12,6 @@ from postserve.experiments.figures.theory.settings import (
     FACTOR,
     FORMS,
     GRAM,
-    KINDS,
     LARGEST,
     MEASURED,
     ONE,
@@ -23,6 +22,7 @@ from postserve.experiments.figures.theory.settings import (
     covered,
     power,
 )
+from postserve.experiments.figures.theory.world import KINDS
 from postserve.experiments.statistics import Slope, growth
 from postserve.experiments.study import Study
 

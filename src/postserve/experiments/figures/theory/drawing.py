@@ -14,7 +14,6 @@ from postserve.experiments.figures.theory.settings import (
     FACTOR,
     FORMS,
     GRAM,
-    KINDS,
     LARGEST,
     MEASURED,
     ONE,
@@ -25,6 +24,7 @@ from postserve.experiments.figures.theory.settings import (
     covered,
     power,
 )
+from postserve.experiments.figures.theory.world import KINDS
 from postserve.experiments.study import Study
 
 COLOURS = dict(zip(POWERS, ("#0072B2", "#009E73", "#E69F00", "#D55E00"), strict=True))

@@ -1,18 +1,30 @@
-"""The theory figure: a world that meets the theorem's assumptions, and what is measured beside its regret."""
+"""The theory figure: regret with its bounds, and what else is measured, each in a panel of its own."""
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from postserve import theory
-from postserve.context_maps import RidgeMap
-from postserve.environments import SyntheticEnvironment
-from postserve.experiments.contenders import BEFORE, POLINUCB
+from postserve.experiments.contenders import POLINUCB
 from postserve.experiments.figure import Size
+from postserve.experiments.figures.theory.world import (
+    DELTA,
+    DIM_X,
+    DIM_Z,
+    FEATURE_BOUND,
+    KINDS,
+    MAP_RIDGE,
+    N_ARMS,
+    REWARD_NOISE,
+    RIDGE,
+    Z_NOISE_SCALE,
+    Learner,
+    constants,
+    world,
+)
 from postserve.experiments.study import (
     Cell,
     Curve,
@@ -23,7 +35,6 @@ from postserve.experiments.study import (
     regret_of,
     seed_list,
 )
-from postserve.policies import LinUCBPhiHat, PoLinUCB
 from postserve.types import FloatArray
 
 SIZE = Size(horizon=10_000, seeds=8, quick=False)
@@ -36,13 +47,11 @@ GRAM = "share of A in the noisy A"
 COVERAGE = "coverage"
 
 POWERS = (0.25, 0.5, 0.75, 1.0)
-DELTA = 0.1
 COVERED = (0.5, 0.1)
 """The deltas at which coverage is measured; at smaller ones it is hard to tell from 1."""
 COVERAGE_RUNS = 100
 """A seed."""
 
-KINDS: dict[str, theory.Kind] = {POLINUCB: "polinucb", BEFORE: "linucb_phi_hat"}
 LARGEST = "largest gap, each round"
 MEASURED, FACTOR, A_PRIORI = "measured", "from g²/lambda_min(E)", "a priori"
 FORMS = {
@@ -68,82 +77,27 @@ def covered(form: str, delta: float) -> str:
     return f"{form}, delta = {delta:g}"
 
 
-# Regret, with the theory's own radii. Rewards are linear, z has bounded noise, and all bounds are known.
+@dataclass(frozen=True)
+class Quantity:
+    """A curve that `compute` finds for a world, a horizon, a seed and what it is told to compute it `of`."""
 
-DIM_X, DIM_Z, N_ARMS = 2, 1, 3
-HALF_WIDTH = 10.0
-REWARD_NOISE = 0.1
-FEATURE_BOUND = math.sqrt(3.0 * DIM_X)  # of h(x) = x/(10/sqrt(3))
-MAP_RIDGE = FEATURE_BOUND**2  # so that no width is above 1
-Z_NOISE_SCALE = 1.0 / math.sqrt(3.0)  # of uniform noise on [-1, 1]
-RIDGE = 100.0
+    compute: Callable[..., FloatArray]
+    of: tuple[Any, ...] = ()
 
-
-def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    """Noise on [-1, 1]."""
-    return rng.uniform(-1.0, 1.0, size=shape)
+    def __call__(self, environment: Any) -> "Quantity":
+        """A fresh one, as a study asks for."""
+        return Quantity(self.compute, self.of)
 
 
-def world(seed: int) -> SyntheticEnvironment:
-    """phi linear in x, with z = phi(x) + uniform noise."""
-    return SyntheticEnvironment(
-        "linear",
-        dim_x=DIM_X,
-        dim_z=DIM_Z,
-        n_arms=N_ARMS,
-        z_noise=uniform,
-        reward_noise=REWARD_NOISE,
-        seed=seed,
-    )
+def value_of(make_environment: MakeEnvironment, make_quantity: MakePolicy, horizon: int, seed: int) -> Curve:
+    """A quantity at the recorded rounds."""
+    environment = make_environment(seed)
+    quantity = make_quantity(environment)
+    return Curve(recorded_rounds(horizon), quantity.compute(environment, horizon, seed, *quantity.of))
 
 
-class Constants(NamedTuple):
-    """What the radii and the bound of one policy in one world are made of."""
-
-    largest_gap: float
-    row_bound: float
-    map_constant: float
-    u_bound: float
-    ridge: float
-
-
-def constants(environment: Any, policy: str, horizon: int) -> Constants:
-    """From the truth; means are linear in x, so the largest gap and |phi| are at a corner of the box."""
-    corners = HALF_WIDTH * np.array(list(itertools.product([-1.0, 1.0], repeat=DIM_X)))
-    largest_z = max(float(np.abs(environment.phi(x)[0])) for x in corners)
-    axes = HALF_WIDTH / math.sqrt(3.0) * np.eye(DIM_X)
-    row_bound = float(np.linalg.norm([environment.phi(x)[0] for x in axes]))
-    map_constant = theory.ridge_map_constant(
-        horizon=horizon,
-        map_dim=DIM_X,
-        dim_z=DIM_Z,
-        x_bound=FEATURE_BOUND,
-        map_ridge=MAP_RIDGE,
-        noise_scale=Z_NOISE_SCALE,
-        row_bound=row_bound,
-        delta=DELTA,
-    )
-    # z is within 1 of phi(x), and a prediction within the map's radius of it.
-    off = 1.0 if policy == POLINUCB else map_constant * FEATURE_BOUND / math.sqrt(MAP_RIDGE)
-    u_bound = math.hypot(HALF_WIDTH * math.sqrt(DIM_X), largest_z + off)
-    ridge = RIDGE
-    if policy == BEFORE:
-        ridge = theory.optimal_ridge(
-            horizon=horizon,
-            map_rate=0.5,
-            map_constant=map_constant,
-            map_dim=DIM_X,
-            u_bound=u_bound,
-            x_bound=FEATURE_BOUND,
-            map_ridge=MAP_RIDGE,
-            w_bound=math.sqrt(2.0),
-        )
-    gap = max(float(np.ptp(environment.means(x))) for x in corners)
-    return Constants(gap, row_bound, map_constant, u_bound, ridge)
-
-
-def regret_bounds(environment: Any, policy: str, horizon: int) -> FloatArray:
-    """The bound at each recorded round, in the rewards' own units: the bound in units of the largest gap."""
+def regret_bound(environment: Any, horizon: int, seed: int, policy: str) -> FloatArray:
+    """The bound on a policy's regret: that in units of the largest gap, times the largest gap."""
     known = constants(environment, policy, horizon)
     gap = known.largest_gap
     return gap * np.array(
@@ -169,76 +123,6 @@ def regret_bounds(environment: Any, policy: str, horizon: int) -> FloatArray:
             for t in recorded_rounds(horizon)
         ]
     )
-
-
-@dataclass(frozen=True)
-class Learner:
-    """Makes a policy with the theory's radii, the literal optimism, and the shares of delta."""
-
-    policy: str
-    horizon: int
-
-    def __call__(self, environment: Any) -> PoLinUCB:
-        """A fresh one."""
-        known = constants(environment, self.policy, self.horizon)
-        share = theory.shares(DELTA, n_arms=N_ARMS)
-        phi_hat = RidgeMap(
-            DIM_X,
-            DIM_Z,
-            features=environment.features,
-            ridge=MAP_RIDGE,
-            map_radius="determinant",
-            noise_scale=Z_NOISE_SCALE,
-            row_bound=known.row_bound,
-            delta=share.map,
-        )
-        options: dict[str, Any] = {
-            "optimism": "joint",
-            "ridge": known.ridge,
-            "arm_radius": "determinant",
-            "noise_scale": REWARD_NOISE,
-            "w_bound": math.sqrt(2.0),
-            "u_bound": known.u_bound,
-            "delta": share.arm,
-        }
-        if self.policy == POLINUCB:
-            return PoLinUCB(N_ARMS, phi_hat, **options)
-        return LinUCBPhiHat(N_ARMS, phi_hat, z_noise_scale=Z_NOISE_SCALE, **options)
-
-
-# Everything else is a quantity over rounds, of a sequence that is drawn from the seed.
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A curve of what a function computes for a world, a horizon and a seed."""
-
-    compute: Callable[..., FloatArray]
-    of: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Made:
-    """Makes a quantity, anew each time."""
-
-    compute: Callable[..., FloatArray]
-    of: tuple[Any, ...]
-
-    def __call__(self, environment: Any) -> Quantity:
-        """A fresh one."""
-        return Quantity(self.compute, self.of)
-
-
-def value_of(make_environment: MakeEnvironment, make_quantity: MakePolicy, horizon: int, seed: int) -> Curve:
-    """A quantity at the recorded rounds."""
-    environment = make_environment(seed)
-    quantity = make_quantity(environment)
-    return Curve(recorded_rounds(horizon), quantity.compute(environment, horizon, seed, *quantity.of))
-
-
-def regret_bound(environment: Any, horizon: int, seed: int, policy: str) -> FloatArray:
-    """The bound on a policy's regret."""
-    return regret_bounds(environment, policy, horizon)
 
 
 def largest_gap(environment: Any, horizon: int, seed: int) -> FloatArray:
@@ -292,19 +176,19 @@ def _contexts(horizon: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return U, np.hstack([np.zeros((horizon, 3)), rng.standard_normal((horizon, 2))])
 
 
-def quantities() -> dict[tuple[str, str], Made]:
+def quantities() -> dict[tuple[str, str], Quantity]:
     """All that is computed, by its panel and its name there."""
     return {
-        **{(REGRET, bound_of(policy)): Made(regret_bound, (policy,)) for policy in KINDS},
-        (REGRET, LARGEST): Made(largest_gap, ()),
-        **{(SLACK, power(p)): Made(slack, (p, False)) for p in POWERS},
-        **{(SLACK, power(p, noisy=True)): Made(slack, (p, True)) for p in POWERS},
-        **{(ONE, power(p)): Made(left_at_one, (p,)) for p in POWERS},
-        (GRAM, MEASURED): Made(gram_share, ("ratio",)),
-        (GRAM, FACTOR): Made(gram_share, ("factor",)),
-        (GRAM, A_PRIORI): Made(gram_share, ("bound",)),
+        **{(REGRET, bound_of(policy)): Quantity(regret_bound, (policy,)) for policy in KINDS},
+        (REGRET, LARGEST): Quantity(largest_gap),
+        **{(SLACK, power(p)): Quantity(slack, (p, False)) for p in POWERS},
+        **{(SLACK, power(p, noisy=True)): Quantity(slack, (p, True)) for p in POWERS},
+        **{(ONE, power(p)): Quantity(left_at_one, (p,)) for p in POWERS},
+        (GRAM, MEASURED): Quantity(gram_share, ("ratio",)),
+        (GRAM, FACTOR): Quantity(gram_share, ("factor",)),
+        (GRAM, A_PRIORI): Quantity(gram_share, ("bound",)),
         **{
-            (COVERAGE, covered(form, delta)): Made(coverage, (form, delta))
+            (COVERAGE, covered(form, delta)): Quantity(coverage, (form, delta))
             for form in FORMS
             for delta in COVERED
         },
