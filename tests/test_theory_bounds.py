@@ -216,6 +216,21 @@ def test_rates_are_those_of_the_paper_but_for_jensen() -> None:
         theory.rate("linucb", map_rate=0.5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("x_bound", -1.0, "x_bound is -1, wanted a number at least 0"),
+        ("map_ridge", 0.0, "map_ridge is 0, wanted a number above 0"),
+        ("dim_u", 1, "dim_u is 1, wanted a whole number of at least 2"),
+        ("delta", 1.0, "delta is 1, wanted a number above 0 and below 1"),
+    ],
+)
+def test_refusals_name_the_argument(name: str, value: Any, wanted: str) -> None:
+    for kind in KINDS:
+        with pytest.raises(InvalidInput, match=wanted):
+            bound(kind, **{name: value})
+
+
 # Algorithm 2's ridge.
 
 

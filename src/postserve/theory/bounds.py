@@ -94,6 +94,7 @@ def ridge_map_constant(
     4.0
     """
     horizon, map_dim = integer("horizon", horizon, least=1), integer("map_dim", map_dim, least=1)
+    x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     radius = confidence.map_radius_determinant(
         width=1.0,
         log_det_ratio=_log_det(horizon, 1, map_dim, x_bound, map_ridge),
@@ -261,6 +262,7 @@ def _map_steps(
     *, horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
 ) -> _MapSteps:
     alpha = number("map_rate", map_rate, above=0.0, most=0.5)
+    x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     potential = 2.0 * _log_det(horizon, n_maps, integer("map_dim", map_dim, least=1), x_bound, map_ridge)
     clipped = horizon ** (1.0 - alpha) * min(float(horizon), potential) ** alpha
     return _MapSteps(clipped, clipped * max(1.0, x_bound**2 / map_ridge) ** alpha)
@@ -268,5 +270,4 @@ def _map_steps(
 
 def _log_det(rounds: int, n_models: int, dim: int, bound: float, ridge: float) -> float:
     """sum over models of log(det A/det ridge I), at most: it is concave in the rounds each of them has."""
-    bound, ridge = number("bound", bound, least=0.0), number("ridge", ridge, above=0.0)
     return n_models * dim * math.log1p(rounds * bound**2 / (n_models * ridge * dim))

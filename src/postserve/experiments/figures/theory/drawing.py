@@ -49,14 +49,14 @@ def draw(study: Study) -> Any:
 def _regret(panel: Any, study: Study) -> None:
     rounds = study.rounds
     for policy in KINDS:
-        colour = style.look(policy)[0]
         label = f"{policy}: {slope(study, REGRET, policy)}"
-        style.draw_band(panel, rounds, study.curves(REGRET, policy), colour, "-", label)
-        rate = theory.rate(KINDS[policy], map_rate=0.5).horizon
-        label = f"its bound: {slope(study, REGRET, bound_of(policy)).value:.2f}, stated {rate:g}"
-        style.draw_band(panel, rounds, study.curves(REGRET, bound_of(policy)), colour, (0, (4, 2)), label)
+        style.draw_band(panel, rounds, study.curves(REGRET, policy), style.look(policy)[0], "-", label)
     largest = study.curves(REGRET, LARGEST).mean(axis=0)
     panel.plot(rounds, largest, color=style.REFERENCE, linestyle=":", label="largest gap, each round: 1")
+    for policy, kind in KINDS.items():  # last: the legend then has each beside its policy
+        name, rate = bound_of(policy), theory.rate(kind, map_rate=0.5).horizon
+        label = f"its bound: {slope(study, REGRET, name).value:.2f}, stated {rate:g}"
+        style.draw_band(panel, rounds, study.curves(REGRET, name), style.look(policy)[0], (0, (4, 2)), label)
     panel.set_yscale("log")
     panel.set(title="regret, and slopes of the last nine tenths", ylabel="cumulative regret")
     _legend(panel, 2)
@@ -67,7 +67,7 @@ def _slack(panel: Any, study: Study, *, noisy: bool) -> None:
         curves = study.curves(SLACK, power(p, noisy=noisy))
         style.draw_band(panel, study.rounds, curves, COLOURS[p], "-", power(p))
     panel.set_yscale("log")
-    what = "z seen with noise" if noisy else "as in the paper"
+    what = "z seen with noise" if noisy else "without noise"
     panel.set(title=f"potential lemma, {what}: slack", ylabel="right side - left side")
     _legend(panel, 4)
 
