@@ -159,6 +159,12 @@ def test_the_theory_holds(tmp_path: Path) -> None:
     assert all(claim["held"] for claim in judged), section["claims"]
 
 
+def test_the_theory_can_be_drawn_before_there_is_an_a_priori_bound(tmp_path: Path) -> None:
+    list(reproduce(plan(["theory"], horizon=20, seeds=2), tmp_path))
+    section = json.loads((tmp_path / "theory" / "section.json").read_text())
+    assert any("none yet" in claim["text"] for claim in section["claims"])
+
+
 # The sentences.
 
 

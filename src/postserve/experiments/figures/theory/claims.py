@@ -98,7 +98,7 @@ def _of_tightness(study: Study) -> Claim:
 
 def _of_gram(study: Study) -> list[Claim]:
     measured, factor, a_priori = (study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
-    ends = [f"{1.0 / float(share[:, -1].min()):.5g}" for share in (measured, factor, a_priori)]
+    ends = [told_factor(float(share[:, -1].min())) for share in (measured, factor, a_priori)]
     some = study.rounds[(a_priori > 0.0).all(axis=0)]
     from_round = f"from round {some[0]:,} on" if len(some) else "at no round so far"
     return [
@@ -112,6 +112,11 @@ def _of_gram(study: Study) -> list[Claim]:
             bool((factor >= a_priori).all()),
         ),
     ]
+
+
+def told_factor(share: float) -> str:
+    """The factor that goes with a share of A, if any is left."""
+    return f"{1.0 / share:.5g}" if share > 0.0 else "none yet"
 
 
 def _of_coverage(study: Study, form: str, delta: float) -> Claim:

@@ -6,7 +6,7 @@ import numpy as np
 
 from postserve import theory
 from postserve.experiments import style
-from postserve.experiments.figures.theory.claims import slope
+from postserve.experiments.figures.theory.claims import slope, told_factor
 from postserve.experiments.figures.theory.settings import (
     A_PRIORI,
     COVERAGE,
@@ -92,7 +92,7 @@ def _gram(panel: Any, study: Study) -> None:
     ):
         share = study.curves(GRAM, name).min(axis=0)
         there = (share > 0.0) & (share < 1.0)
-        label = f"{name}: {1.0 / share[-1]:.4f}" if share[-1] > 0.0 else f"{name}: none yet"
+        label = f"{name}: {told_factor(share[-1])}"
         excess = 1.0 / share[there] - 1.0
         panel.plot(study.rounds[there], excess, color=colour, linestyle=dashes, label=label)
     panel.set_yscale("log")
