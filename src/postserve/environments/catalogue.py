@@ -67,10 +67,10 @@ class CatalogueEnvironment(LinearRowRewards):
         self._phi_of, self.scale, self.features = made
 
     def means(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
-        """x·theta_a + phi(x)·beta_a of all arms, or of `arms`, in rising order, one row of x each."""
+        """x·theta_a + phi(x)·beta_a of all arms, or of `arms`, one row of x each in their order."""
         ids = np.arange(self.n_arms) if arms is None else arm_ids("arms", arms)
-        if not 0 <= ids[0] <= ids[-1] < self.n_arms or (arms is not None and list(arms) != ids.tolist()):
-            raise InvalidInput(f"arms is {arms!r}, wanted ids of 0 to {self.n_arms - 1} in rising order")
+        if not 0 <= ids.min() <= ids.max() < self.n_arms:
+            raise InvalidInput(f"arms is {arms!r}, wanted ids of 0 to {self.n_arms - 1}")
         X = matrix("x", x, len(ids), self.dim_x)[None]
         means: FloatArray = self._rewards(X, self._phi(X), ids[None])[0]
         return means
