@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from postserve import files
 from postserve.cli import app
+from postserve.experiments.figures import FIGURES
 
 SMALL = ["figure1", "observation1", "--quick", "--seeds", "2", "--horizon", "60"]
 CELLS = 3 * 16 * 2 + 7 * 2
@@ -337,7 +338,7 @@ def test_version() -> None:
 def test_list_names_every_figure() -> None:
     result = postserve("list")
     assert result.exit_code == 0
-    for name in ("figure1", "figure3", "figure4", "observation1", "exponents", "sensitivity", "theory"):
+    for name in FIGURES:
         assert name in result.output
 
 

@@ -25,6 +25,20 @@ MISSPECIFIED = "poLinUCB, map linear in x"
 JOINT = "poLinUCB, joint"
 ROBUST = "RobustPoLinUCB"
 ORACLE = "LinUCB(x, z), oracle"
+THOMPSON = "PoLinTS"
+
+# poLinUCB with a map for each arm, or one for all of them.
+MAP_PER_ARM = "poLinUCB, a map an arm"
+ONE_MAP = "poLinUCB, one map"
+# poLinUCB with weights for each arm, weights for all, and the sum of both.
+DISJOINT = "poLinUCB, disjoint"
+SHARED = "poLinUCB, shared"
+HYBRID = "poLinUCB, hybrid"
+# On features of x and of z.
+WITHOUT_FEATURES = "poLinUCB without features"
+ON_FEATURES = "poLinUCB on features of x and z"
+ON_X_FEATURES = "poLinUCB on features of x"
+ORACLE_ON_FEATURES = "LinUCB(x, z) on features, oracle"
 
 
 def evidence(name: str) -> str:

@@ -1,7 +1,7 @@
 """One style for every picture: mean, band of standard error, final values, colours that all can tell."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
@@ -14,16 +14,27 @@ from matplotlib.figure import Figure as Picture
 from postserve.experiments.contenders import (
     AFTER,
     BEFORE,
+    DISJOINT,
+    HYBRID,
     JOINT,
+    MAP_PER_ARM,
     MISSPECIFIED,
+    ON_FEATURES,
+    ON_X_FEATURES,
+    ONE_MAP,
     ORACLE,
+    ORACLE_ON_FEATURES,
     POLINUCB,
     RANDOM,
     ROBUST,
+    SHARED,
+    THOMPSON,
+    WITHOUT_FEATURES,
     X_AND_FEATURES,
     X_INTERCEPT,
     X_ONLY,
 )
+from postserve.experiments.statistics import Slope
 from postserve.experiments.study import Study
 from postserve.types import FloatArray, IntArray
 
@@ -40,6 +51,16 @@ LOOKS: dict[str, tuple[str, Any]] = {
     JOINT: ("#009E73", (0, (1, 1))),
     ROBUST: ("#661100", (0, (1, 1))),
     ORACLE: ("#000000", (0, (1, 1))),
+    THOMPSON: ("#882255", (0, (4, 2))),
+    MAP_PER_ARM: ("#009E73", "-"),
+    ONE_MAP: ("#CC79A7", (0, (4, 2))),
+    HYBRID: ("#009E73", "-"),
+    DISJOINT: ("#0072B2", (0, (4, 2))),
+    SHARED: ("#CC79A7", (0, (1, 1))),
+    WITHOUT_FEATURES: ("#CC79A7", (0, (4, 2))),
+    ON_FEATURES: ("#009E73", "-"),
+    ON_X_FEATURES: ("#0072B2", (0, (4, 2))),
+    ORACLE_ON_FEATURES: ("#000000", (0, (1, 1))),
 }
 SPARE = ("#332288", "#117733", "#AA4499", "#882255", "#44AA99", "#999933")
 """For names that are not in the list: Tol's muted colours."""
@@ -106,7 +127,12 @@ def draw_band(
 
 
 def draw_points(
-    axes: Axes, x: Sequence[float], values: Sequence[tuple[float, float]], policy: str, errors: float = 1.0
+    axes: Axes,
+    x: Sequence[float],
+    values: Sequence[tuple[float, float]],
+    policy: str,
+    errors: float = 1.0,
+    label: str | None = None,
 ) -> None:
     """Means with their standard errors, joined; ridge 1 is thin, with crosses."""
     colour, dashes = look(policy)
@@ -120,8 +146,34 @@ def draw_points(
         linewidth=weight(policy),
         marker="o" if weight(policy) > 1.5 else "x",
         markersize=4,
-        label=policy,
+        label=label or policy,
     )
+
+
+def draw_growth(
+    axes: Axes,
+    study: Study,
+    environment: str,
+    slopes: Mapping[str, Slope],
+    rates: Sequence[tuple[float, str]],
+) -> None:
+    """Curves on logarithmic axes, each named with its slope, and rates as lines of that slope below."""
+    for policy, slope in slopes.items():
+        colour, dashes = look(policy)
+        label = f"{policy.removesuffix(', evidence')}: {slope}"
+        curves = study.curves(environment, policy)
+        draw_band(axes, study.rounds, curves, colour, dashes, label, weight(policy))
+    ends = {policy: float(study.final(environment, policy).mean()) for policy in slopes}
+    late = study.rounds[study.rounds >= study.horizon // 10]
+    for (power, text), dashes in zip(rates, (":", "-.", "--"), strict=False):
+        line = min(ends.values()) / 3.0 * (late / study.horizon) ** power
+        axes.plot(late, line, color=REFERENCE, linestyle=dashes, linewidth=1, label=text)
+    axes.set(xscale="log", yscale="log", xlabel="round")
+    # The first rounds say nothing of growth, and the names want room above the curves.
+    axes.set_xlim(max(1, study.horizon // 500), study.horizon)
+    axes.set_ylim(min(ends.values()) / 30.0, max(ends.values()) * 10.0 ** (0.2 * (len(slopes) + len(rates))))
+    label_ends(axes, [(end, look(policy)[0]) for policy, end in ends.items()])
+    axes.legend(fontsize=6.8, loc="upper left")
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, str]], form: str = "{:,.0f}") -> None:

@@ -1,0 +1,64 @@
+"""Growth of regret, over rounds or over whatever varies, against the exponents of the bounds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from postserve.experiments.figure import Claim
+from postserve.experiments.statistics import Slope, growth
+from postserve.experiments.study import MakeEnvironment, Study
+from postserve.types import FloatArray
+
+
+def late_slope(study: Study, environment: str, policy: str) -> Slope:
+    """Growth over the last nine tenths of the rounds."""
+    return growth(study.rounds, study.curves(environment, policy), start=study.horizon // 10)
+
+
+def slope_over(values: Sequence[float], columns: Sequence[FloatArray]) -> Slope:
+    """Slope of log mean over log value, where each value has a column of numbers, one a seed.
+
+    >>> str(slope_over([1, 4], [np.array([1.0, 3.0]), np.array([2.0, 6.0])]))
+    '0.50 [0.50, 0.50]'
+    """
+    return growth(np.asarray(values), np.stack(columns, axis=1), start=int(min(values)))
+
+
+def in_rounds_of(study: Study, reference: str, policy: str, environments: Sequence[str]) -> list[FloatArray]:
+    """Final regret in units of a reference's mean regret a round, one array of seeds an environment.
+
+    Worlds with more arms have larger gaps: measured in rounds of random play they can be compared.
+    """
+    return [
+        study.final(where, policy) * study.horizon / study.final(where, reference).mean()
+        for where in environments
+    ]
+
+
+def with_slopes(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a summary, each with its growth over the last nine tenths of the rounds."""
+    return [{**row, **late_slope(study, row["environment"], row["policy"]).named()} for row in rows]
+
+
+def grows_within(study: Study, environment: str, policy: str, rate: float) -> Claim:
+    """That the interval of the exponent lies below the bound's."""
+    found = late_slope(study, environment, policy)
+    text = f"{environment}: {policy} grows with exponent {found}; held if the interval is below the bound's, "
+    return Claim(f"{text}{rate:g}.", found.high <= rate)
+
+
+def largest_gap(make: MakeEnvironment, seeds: Sequence[int], rounds: int = 2000) -> float:
+    """The largest difference between two arms' means in one round, over some rounds of each world.
+
+    Bounds are proved for gaps of at most 1: one that is drawn over a curve is multiplied by this.
+    """
+    gaps = []
+    for seed in seeds:
+        environment = make(seed)
+        size = min(rounds, getattr(environment, "rounds_at_once", rounds))
+        rng = np.random.default_rng(seed)
+        for _ in range(0, rounds, size):
+            means = environment.rounds(size, rng).means
+            gaps.append(float((means.max(axis=1) - means.min(axis=1)).max()))
+    return max(gaps)
