@@ -1,6 +1,5 @@
 """Growth against the bounds' exponents, and what is measured of the generalisations."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from postserve import (
     SyntheticEnvironment,
     simulate,
 )
+from postserve.experiments.bounds import bound_over, constants, largest_gap, lies_below
 from postserve.experiments.contenders import RANDOM
 from postserve.experiments.figures import action_dependent, thompson
 from postserve.experiments.figures.action_dependent.settings import place
@@ -29,7 +29,7 @@ from postserve.experiments.figures.thompson.settings import (
     estimated,
     estimated_regret,
 )
-from postserve.experiments.rates import grows_within, in_rounds_of, largest_gap, slope_over
+from postserve.experiments.rates import grows_within, in_rounds_of, slope_over
 
 T = np.array([1, 10, 100, 1000])
 
@@ -67,14 +67,39 @@ def test_a_slope_over_what_varies_has_an_interval() -> None:
     assert slope.high - slope.low < 0.3
 
 
-def test_the_largest_gap_of_a_world() -> None:
-    assert largest_gap(lambda seed: Observation1(), [0, 1]) == 3.0
-    many = partial(DecisionSetEnvironment, "linear", dim_x=40, dim_z=2, n_candidates=3000)
-    found = largest_gap(lambda seed: many(seed=seed), [0], rounds=20)
-    env = many(seed=0)
-    assert env.rounds_at_once < 20
-    ends = env.rounds(env.rounds_at_once, np.random.default_rng(0)).means
-    assert found >= np.ptp(ends, axis=1).max()
+def test_what_a_bound_asks_of_a_world() -> None:
+    assert largest_gap(Observation1().rounds(50, np.random.default_rng(0))) == 3.0
+    env = ActionDependentEnvironment("linear", dim_x=4, dim_z=2, n_arms=3, scale=5.0, z_noise=0.5)
+    found = constants(env)
+    corners = np.full((3, 4), 10.0 / np.sqrt(3.0))  # where h(x) is 1 in every entry
+    each = [env.phi(corners * np.eye(4)[i]) for i in range(4)]
+    assert found.row_bound == pytest.approx(np.linalg.norm(each, axis=0).max())
+    assert 0.8 * np.sqrt(12.0) < found.feature_bound <= np.sqrt(12.0)
+    assert found.u_bound > 0.8 * 20.0
+    assert found.largest_gap > 10.0
+
+
+@pytest.mark.parametrize("kind", ["action_dependent", "linear_stochastic"])
+def test_bounds_grow_with_the_horizon_and_scale_with_the_rewards(kind: Any) -> None:
+    env: Any = (
+        ActionDependentEnvironment("linear", dim_x=3, dim_z=2, n_arms=4)
+        if kind == "action_dependent"
+        else DecisionSetEnvironment("linear", dim_x=3, dim_z=2, n_candidates=9)
+    )
+    bounds = bound_over(kind, env, np.array([10, 100, 1000]))
+    assert (np.diff(np.log10(bounds)) > 0.3).all()
+    assert np.isfinite(bounds).all()
+
+
+def test_regret_above_a_bound_is_told() -> None:
+    found = study({("e", RANDOM): [T, T], ("e", "p"): [T**0.5, T**0.5]})
+    held = lies_below(found, "e", "p", np.array([2 * T**0.5, 3 * T**0.5]))
+    assert held.held
+    assert "says nothing" not in held.text
+    assert "says nothing" in lies_below(found, "e", "p", np.array([2 * T, 2 * T])).text
+    claim = lies_below(found, "e", "p", np.array([2 * T**0.5, T**0.5 / 2]))
+    assert claim.held is False
+    assert "regret is 2 of the bound" in claim.text
 
 
 def test_the_price_of_maps_is_a_ratio_seed_by_seed() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.experiments.figure import Claim
 from postserve.experiments.statistics import Slope, growth
-from postserve.experiments.study import MakeEnvironment, Study
+from postserve.experiments.study import Study
 from postserve.types import FloatArray
 
 
@@ -46,19 +46,3 @@ def grows_within(study: Study, environment: str, policy: str, rate: float) -> Cl
     found = late_slope(study, environment, policy)
     text = f"{environment}: {policy} grows with exponent {found}; held if the interval is below the bound's, "
     return Claim(f"{text}{rate:g}.", found.high <= rate)
-
-
-def largest_gap(make: MakeEnvironment, seeds: Sequence[int], rounds: int = 2000) -> float:
-    """The largest difference between two arms' means in one round, over some rounds of each world.
-
-    Bounds are proved for gaps of at most 1: one that is drawn over a curve is multiplied by this.
-    """
-    gaps = []
-    for seed in seeds:
-        environment = make(seed)
-        size = min(rounds, getattr(environment, "rounds_at_once", rounds))
-        rng = np.random.default_rng(seed)
-        for _ in range(0, rounds, size):
-            means = environment.rounds(size, rng).means
-            gaps.append(float((means.max(axis=1) - means.min(axis=1)).max()))
-    return max(gaps)

@@ -156,8 +156,9 @@ def draw_growth(
     environment: str,
     slopes: Mapping[str, Slope],
     rates: Sequence[tuple[float, str]],
+    bound: tuple[FloatArray, str] | None = None,
 ) -> None:
-    """Curves on logarithmic axes, each named with its slope, and rates as lines of that slope below."""
+    """Curves on logarithmic axes, each named with its slope, rates as lines of that slope, and a bound."""
     for policy, slope in slopes.items():
         colour, dashes = look(policy)
         label = f"{policy.removesuffix(', evidence')}: {slope}"
@@ -168,10 +169,14 @@ def draw_growth(
     for (power, text), dashes in zip(rates, (":", "-.", "--"), strict=False):
         line = min(ends.values()) / 3.0 * (late / study.horizon) ** power
         axes.plot(late, line, color=REFERENCE, linestyle=dashes, linewidth=1, label=text)
+    top = max(ends.values())
+    if bound is not None:
+        axes.plot(study.rounds, bound[0], color=REFERENCE, linestyle="-.", linewidth=1.4, label=bound[1])
+        top = float(bound[0][-1])
     axes.set(xscale="log", yscale="log", xlabel="round")
     # The first rounds say nothing of growth, and the names want room above the curves.
     axes.set_xlim(max(1, study.horizon // 500), study.horizon)
-    axes.set_ylim(min(ends.values()) / 30.0, max(ends.values()) * 10.0 ** (0.2 * (len(slopes) + len(rates))))
+    axes.set_ylim(min(ends.values()) / 30.0, top * 10.0 ** (0.22 * (len(slopes) + len(rates))))
     label_ends(axes, [(end, look(policy)[0]) for policy, end in ends.items()])
     axes.legend(fontsize=6.8, loc="upper left")
 

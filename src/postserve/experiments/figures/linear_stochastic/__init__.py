@@ -1,8 +1,10 @@
 """Proposition 3: linear stochastic bandits, whose rate does not know how many candidates there are."""
 
+from functools import partial
 from typing import Any
 
 from postserve.experiments import style
+from postserve.experiments.bounds import bounds_of, lies_below
 from postserve.experiments.claims import compared, ordered
 from postserve.experiments.contenders import BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY, evidence
 from postserve.experiments.figure import Claim, Figure
@@ -13,14 +15,18 @@ from postserve.experiments.figures.linear_stochastic.settings import (
     SIZE,
     cells,
     described,
+    environment,
     place,
 )
 from postserve.experiments.rates import grows_within, in_rounds_of, late_slope, slope_over, with_slopes
 from postserve.experiments.statistics import Slope, mean_and_error
 from postserve.experiments.study import Study
+from postserve.theory import Kind, rate
+from postserve.types import FloatArray
 
 OURS = evidence(POLINUCB)
-RATE = max(1.0 - MAP_RATE, 0.5)
+KIND: Kind = "linear_stochastic"
+RATE = rate(KIND, map_rate=MAP_RATE).horizon
 
 
 def numbers(study: Study) -> list[int]:
@@ -34,11 +40,17 @@ def slope_over_candidates(study: Study, policy: str) -> Slope:
     return slope_over(numbers(study), in_rounds_of(study, RANDOM, policy, places))
 
 
+def bounds(study: Study, n: int) -> FloatArray:
+    """Proposition 3's, one row a seed."""
+    return bounds_of(KIND, partial(environment, n), study)
+
+
 def claims(study: Study) -> list[Claim]:
     """The exponent in T, and that there is none in the number of candidates."""
     slope = slope_over_candidates(study, OURS)
     order = (OURS, evidence(BEFORE), evidence(X_ONLY), RANDOM)
     return [
+        *(lies_below(study, place(n), OURS, bounds(study, n)) for n in numbers(study)),
         *(grows_within(study, where, OURS, RATE) for where in study.environments),
         Claim(
             f"The rate has no number of candidates in it: {OURS}'s final regret, in rounds of random play, "
@@ -66,7 +78,10 @@ def draw(study: Study) -> Any:
         *growths, last = axes[0]
         for panel, n in zip(growths, (n_candidates[0], n_candidates[-1]), strict=True):
             slopes = {policy: late_slope(study, place(n), policy) for policy in study.policies}
-            style.draw_growth(panel, study, place(n), slopes, [(RATE, f"proposition 3: slope {RATE:g}")])
+            bound = bounds(study, n).mean(axis=0), "its bound, times the largest gap"
+            style.draw_growth(
+                panel, study, place(n), slopes, [(RATE, f"proposition 3: slope {RATE:g}")], bound
+            )
             panel.set_title(f"{place(n)}: growth")
         growths[0].set_ylabel("cumulative regret")
         for policy in study.policies:
@@ -92,7 +107,8 @@ LINEAR_STOCHASTIC = Figure(
     "logarithms and dimensions, exponent 1/2 for a ridge map, whatever the number of candidates. The more of "
     "them, the better the best, so regret is also told in rounds of random play. The oracle chooses by the z "
     "that was drawn, and the best of many candidates by their z is one with lucky noise: regret, taken at "
-    "phi(x), shows it.",
+    "phi(x), shows it. Bounds have the constants that hold, and are for gaps of at most 1 and multiplied by "
+    "the largest that was drawn; they are those of poLinUCB with the theory's radii, not of the defaults.",
     settings=described,
     size=SIZE,
     quick=QUICK,

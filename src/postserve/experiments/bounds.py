@@ -1,0 +1,120 @@
+"""The propositions' bounds for a world, with constants measured in some of its rounds."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve import theory
+from postserve.experiments.contenders import RANDOM
+from postserve.experiments.figure import Claim
+from postserve.experiments.study import MakeEnvironment, Study
+from postserve.types import FloatArray, IntArray, Rounds
+
+DELTA = 0.1
+W_BOUND = math.sqrt(2.0)  # theta and beta on unit spheres
+RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
+"""A bound holds for each; the one with the least bound at the horizon is drawn."""
+ROUNDS = 1000
+"""Are drawn to measure a world, or as many as it wants drawn at once."""
+
+
+class Constants(NamedTuple):
+    """What a bound asks of a world with a row for each arm or candidate."""
+
+    largest_gap: float
+    u_bound: float
+    feature_bound: float
+    row_bound: float
+
+
+def largest_gap(rounds: Rounds) -> float:
+    """The largest difference between two means in one round: bounds are proved for gaps of at most 1."""
+    return float((rounds.means.max(axis=1) - rounds.means.min(axis=1)).max())
+
+
+def constants(environment: Any) -> Constants:
+    """Measured: the longest (x, z) and h(x) that were drawn, and the longest row of phi in the features h."""
+    n = min(ROUNDS, environment.rounds_at_once)
+    rounds = environment.rounds(n, np.random.default_rng(0))
+    features, phi = environment.features(rounds.x), np.array([environment.phi(x) for x in rounds.x])
+    # phi is linear in h, so that a regression finds its rows: those of each arm, where maps are separate.
+    rows = [np.linalg.lstsq(features[:, i], phi[:, i], rcond=None)[0] for i in range(min(phi.shape[1], 50))]
+    return Constants(
+        largest_gap(rounds),
+        float(np.sqrt((rounds.x**2).sum(axis=-1) + (rounds.z**2).sum(axis=-1)).max()),
+        float(np.linalg.norm(features, axis=-1).max()),
+        float(np.linalg.norm(rows, axis=1).max()),
+    )
+
+
+def bound_over(kind: theory.Kind, environment: Any, rounds: IntArray) -> FloatArray:
+    """The bound at each of these horizons, for gaps of at most 1 and multiplied by the world's largest.
+
+    In units of the largest gap, so are the weights and the noise of rewards. The map is a ridge
+    regression on h, whose ridge is such that no width is above 1.
+    """
+    known = constants(environment)
+    return min((_with_ridge(kind, environment, known, rounds, ridge) for ridge in RIDGES), key=_last)
+
+
+def _with_ridge(
+    kind: theory.Kind, environment: Any, known: Constants, rounds: IntArray, ridge: float
+) -> FloatArray:
+    n_arms = 1 if kind == "linear_stochastic" else environment.n_arms
+    gap, map_ridge = known.largest_gap, known.feature_bound**2
+    bounds = []
+    for horizon in map(int, rounds):
+        map_constant = theory.ridge_map_constant(
+            horizon=horizon,
+            map_dim=environment.dim_x,
+            dim_z=environment.dim_z,
+            x_bound=known.feature_bound,
+            map_ridge=map_ridge,
+            noise_scale=environment.z_noise,
+            row_bound=known.row_bound,
+            delta=DELTA,
+            n_maps=n_arms if kind == "action_dependent" else 1,
+        )
+        found = theory.regret_bound(
+            kind,
+            horizon=horizon,
+            dim_u=environment.dim_x + environment.dim_z,
+            n_arms=n_arms,
+            map_rate=0.5,
+            map_constant=map_constant,
+            u_bound=known.u_bound,
+            noise_scale=environment.reward_noise / gap,
+            delta=DELTA,
+            ridge=ridge,
+            w_bound=W_BOUND / gap,
+            beta_bound=1.0 / gap,
+            map_dim=environment.dim_x,
+            x_bound=known.feature_bound,
+            map_ridge=map_ridge,
+        )
+        bounds.append(gap * found.total)
+    return np.array(bounds)
+
+
+def _last(bounds: FloatArray) -> float:
+    return float(bounds[-1])
+
+
+def bounds_of(kind: theory.Kind, make: MakeEnvironment, study: Study) -> FloatArray:
+    """One row a seed, one column a recorded round."""
+    return np.array([bound_over(kind, make(seed), study.rounds) for seed in study.seeds])
+
+
+def lies_below(study: Study, environment: str, policy: str, bounds: FloatArray) -> Claim:
+    """That regret is nowhere above the bound, in any seed at any recorded round."""
+    share = float((study.curves(environment, policy) / bounds).max())
+    ends = (bounds[:, -1], study.final(environment, policy), study.final(environment, RANDOM))
+    bound, regret, random = (float(end.mean()) for end in ends)
+    text = (
+        f"{environment}: the bound with its constants, times the largest gap, is {bound:,.0f} at T = "
+        f"{study.horizon:,}, where {policy} has {regret:,.0f} and Random {random:,.0f}; at its highest, over "
+        f"all seeds and rounds, regret is {share:.2g} of the bound."
+    )
+    vacuous = " At such a T the bound says nothing: Random keeps it too." if random < bound else ""
+    return Claim(text + vacuous, share <= 1.0)
