@@ -297,6 +297,19 @@ def test_the_expected_features_of_z_are_linear_in_the_features_of_x(phi: Any) ->
     assert np.allclose(F @ np.linalg.lstsq(F, E, rcond=None)[0], E)
 
 
+@pytest.mark.parametrize("phi", ["linear", "polynomial", "periodic"])
+def test_a_policy_on_features_of_x_has_a_map_that_can_learn_those_of_z(phi: Any) -> None:
+    env = NonlinearEnvironment(phi, dim_x=2, dim_z=2, z_noise=0.0)
+    phi_hat = RidgeMap(4, 4, features=env.map_features)
+    policy = PoLinUCB(env.n_arms, phi_hat, x_features=env.x_features, z_features=env.z_features)
+    rounds = env.rounds(300, np.random.default_rng(0))
+    for x, z in zip(rounds.x[:200], rounds.z[:200], strict=True):
+        policy.observe(x, 0, z)
+    told = [policy.context_map.predict(env.x_features(x))[0] for x in rounds.x[200:]]
+    wanted = [env.expected_z_features(x) for x in rounds.x[200:]]
+    assert np.abs(np.array(told) - wanted).max() < 1e-3
+
+
 def test_features_have_about_unit_scale() -> None:
     env = NonlinearEnvironment(dim_z=40)
     rounds = env.rounds(5000, np.random.default_rng(0))

@@ -27,8 +27,9 @@ class NonlinearEnvironment(LinearRewards):
         E[pi_z(z)|x] = pi_z(phi(x)) + (0, z_noise²/(sqrt(2) scale²)),
 
     which is `expected_z_features`; means are taken there. `phi` stays E[z|x] = scale W^T h(x), and
-    `features` are 1, h(x) and the products of its entries, in which both expectations are linear. The
-    rest is as in `SyntheticEnvironment`.
+    `features` are 1, h(x) and the products of its entries, in which both expectations are linear;
+    `map_features` are the same of pi_x(x), for the map of a policy that has `x_features`. The rest is
+    as in `SyntheticEnvironment`.
 
     >>> env = NonlinearEnvironment("linear", dim_x=3, dim_z=2)
     >>> rounds = env.rounds(5, np.random.default_rng(0))
@@ -64,6 +65,7 @@ class NonlinearEnvironment(LinearRewards):
         self.x_features = x_and_square
         self.z_features = partial(_z_and_square, self.scale)
         self.features = partial(_with_products, named(phi))
+        self.map_features = partial(_of_pi_x, self.features)
         self._phi_of = make_phi(phi, dim_x=dim_x, dim_z=dim_z, scale=self.scale, rng=rng).of
         # E[z²|x] is phi(x)² and the noise's variance.
         self._lift = np.repeat([0.0, z_noise**2 / (np.sqrt(2.0) * self.scale**2)], dim_z)
@@ -103,3 +105,9 @@ def _with_products(h: Callable[[FloatArray], FloatArray], x: FloatArray) -> Floa
     entries = h(x)
     products = np.outer(entries, entries)[np.triu_indices(len(entries))]
     return np.concatenate([np.ones(1), entries, products])
+
+
+def _of_pi_x(features: Callable[[FloatArray], FloatArray], pi_x: FloatArray) -> FloatArray:
+    """The features of the x that pi_x(x) = (x, x²), standardised, came from."""
+    unit = float(linear(np.ones(1))[0])
+    return features(pi_x[: len(pi_x) // 2] / unit)

@@ -61,6 +61,7 @@ class HybridModels(RidgeModels):
         super().__init__(n_models, blocks, n_outputs=n_outputs, ridge=ridge)
         self.shared = SharedModel(blocks, n_outputs=n_outputs, ridge=self._block_ridge.tolist())
         self._departed = Taught(*(np.zeros(shape) for shape in self._taught_shapes().values()))
+        self._gone = np.zeros(2)  # how many taught arms departed, and the sum of their log det
         self._rows = 0  # of the shared sums since they were last renewed
         self._renew_shared()
 
@@ -111,9 +112,10 @@ class HybridModels(RidgeModels):
         return np.asarray(self.weights[models] + (self.ridge * self.shared.weights[0]) @ self.inverse[models])
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
-        """That of all weights (w_0, delta_1, …) at once: no arm has one of its own."""
-        log_det = np.full(len(models), self.log_det.sum() + self.shared.log_det[0])
-        ridge = np.concatenate([self.shared.ridge, np.tile(self.ridge, self.n_models)])
+        """That of all weights (w_0, delta_1, …) at once, departed arms' too: no arm has one of its own."""
+        gone, their_log_det = self._gone
+        log_det = np.full(len(models), self.log_det.sum() + self.shared.log_det[0] + their_log_det)
+        ridge = np.concatenate([self.shared.ridge, np.tile(self.ridge, self.n_models + int(gone))])
         # A row of the joint regression is (u, …, u, …): u for w_0, and u for its arm.
         return Ellipsoid(log_det, np.full(len(models), self.shared.pulls[0]), ridge, np.sqrt(2.0))
 
@@ -166,12 +168,15 @@ class HybridModels(RidgeModels):
         """Add the sums of another learner of the same shape."""
         assert isinstance(other, HybridModels)  # the policies compare settings first
         self._departed = _plus(self._departed, other._departed)
+        self._gone += other._gone
         super().merge(other)
 
     def remove(self, model: int) -> None:
         """Drop a model and its own weights; what it taught the shared ones stays."""
         self._refactorise(model)  # so that what stays depends on the sums alone
         self._departed = _plus(self._departed, self._taught_by(model))
+        if self.pulls[model]:
+            self._gone += (1.0, self.log_det[model])
         super().remove(model)
 
     # The shared level
@@ -242,6 +247,7 @@ class HybridModels(RidgeModels):
             **{f"shared_{name}": array for name, array in self.shared.arrays().items()},
             **{f"departed_{name}": array for name, array in self._departed._asdict().items()},
             "shared_rows": np.array(self._rows, dtype=np.int64),
+            "gone": self._gone,
         }
 
     def restore(self, stored: Stored, n_models: int) -> None:
@@ -254,6 +260,8 @@ class HybridModels(RidgeModels):
             if name != "moment":
                 checked = np.diagonal(values) if name == "gram" else values
                 departed.require(not (checked < 0.0).any(), name, "no negative numbers")
+        self._gone = stored.take("gone", (2,))
+        stored.require(not (self._gone < 0.0).any(), "gone", "no negative numbers")
         rows = stored.take("shared_rows", (), np.int64)
         stored.require(int(rows) >= 0, "shared_rows", "no negative number")
         self._rows = int(rows)

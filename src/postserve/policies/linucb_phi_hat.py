@@ -19,7 +19,8 @@ class LinUCBPhiHat(PoLinUCB):
     """Arms regress on the PREDICTED (x_s, phi_hat_s(x_s)), never refreshed; scored at the same.
 
     `prediction`: "before" takes phi_hat_s from before z_s was learnt, "after" once it is learnt: the
-    literal Algorithm 2, which leaks z_s while the map is young. `observe` returns that prediction
+    literal Algorithm 2, which leaks z_s while the map is young (and for which no radius is proved: what it
+    regresses on depends on the noise of z_s). `observe` returns that prediction
     and `credit` takes it back as z_hat; without it "before" raises, and "after" asks the map as it is
     then. The theory's radii are Algorithm 2's own: they grow with the errors e_s of the map (at its
     own delta), and need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. The other

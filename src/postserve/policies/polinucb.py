@@ -33,8 +33,8 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     line 3) or "bound" (the triangle inequality above it). `missing_z`, for a reward whose z never
     comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". `x_features` and `z_features`, callables
     or fitted transformers, stand between what is given and what is learnt from: then x and z are theirs
-    in all that follows, and the map learns E[z_features(z)]. The policy teaches its own copy of
-    `context_map`.
+    in all that follows, and the map learns E[z_features(z)] as a function of x_features(x). The policy
+    teaches its own copy of `context_map`.
 
     x may be one context, or have a row an arm (the paper's action-dependent contexts), with a map for
     all or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (its linear

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from postserve.context_maps import RidgeMap
 from postserve.environments import NonlinearEnvironment
 from postserve.experiments.contenders import (
@@ -20,7 +18,6 @@ from postserve.experiments.contenders import (
 from postserve.experiments.figure import Size
 from postserve.experiments.study import Cell, MakePolicy, regret_cells, seed_list
 from postserve.policies import LinUCB, LinUCBOracle, PoLinUCB, RandomPolicy
-from postserve.types import FloatArray
 
 SIZE = Size(horizon=3000, seeds=10, quick=False)
 QUICK = Size(horizon=250, seeds=3, quick=True)
@@ -41,20 +38,6 @@ def environment(z_noise: float, seed: int) -> NonlinearEnvironment:
     return NonlinearEnvironment("periodic", z_noise=z_noise, seed=seed, **WORLD)
 
 
-class OfRawX:
-    """The world's features as a map wants them that is shown pi_x(x) = (x, x²), standardised."""
-
-    def __init__(self, env: NonlinearEnvironment) -> None:
-        self.features: Any = env.features
-        self.unit = env.x_features(np.ones(1))[0]
-
-    def __call__(self, x_features: FloatArray) -> FloatArray:
-        """The features of the x that it came from."""
-        x = x_features[: len(x_features) // 2] / self.unit
-        features: FloatArray = self.features(x)
-        return features
-
-
 def policies() -> dict[str, MakePolicy]:
     """With features of x and z, of x alone, of neither; the oracle with both. All maps can express phi."""
     return {
@@ -65,12 +48,12 @@ def policies() -> dict[str, MakePolicy]:
         ),
         evidence(ON_X_FEATURES): lambda env: PoLinUCB(
             env.n_arms,
-            RidgeMap(2 * env.dim_x, env.dim_z, features=OfRawX(env)),
+            RidgeMap(2 * env.dim_x, env.dim_z, features=env.map_features),
             x_features=env.x_features,
         ),
         evidence(ON_FEATURES): lambda env: PoLinUCB(
             env.n_arms,
-            RidgeMap(2 * env.dim_x, 2 * env.dim_z, features=OfRawX(env)),
+            RidgeMap(2 * env.dim_x, 2 * env.dim_z, features=env.map_features),
             x_features=env.x_features,
             z_features=env.z_features,
         ),
