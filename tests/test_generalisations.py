@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from tests.own_map import OwnTotal
 
 from postserve import (
     EpsilonGreedy,
@@ -393,3 +394,79 @@ def test_states_from_before_the_generalisations_load(name: str, wanted: list[flo
     early = {"z": [0.5]} if name == "oracle" else {}
     np.testing.assert_allclose(policy.propensities([0.5, -0.5], **early), wanted)
     policy.update([1.0, 2.0], 0, [1.0], 1.0)
+
+
+# What was refused changed nothing, and what was given is all used
+
+
+class RefusesToMerge(OwnTotal):
+    order_free = True
+
+    def merge(self, other: Any) -> None:
+        raise InvalidInput("not today, wanted another day")
+
+
+def test_a_merge_that_the_map_refuses_changes_nothing() -> None:
+    left, right = (PoLinUCB(2, RefusesToMerge()) for _ in range(2))
+    for policy in (left, right):
+        policy.update([1.0, 2.0], 0, [1.0], 1.0)
+    with pytest.raises(InvalidInput, match="not today"):
+        left.merge(right)
+    assert left.pulls.tolist() == [1.0, 0.0]
+
+
+def test_hybrids_with_departed_arms_say_why_they_cannot_merge() -> None:
+    left, right = (LinUCB(3, 2, model="hybrid") for _ in range(2))
+    for policy in (left, right):
+        for arm in range(3):
+            policy.update([1.0, arm], arm, None, 1.0)
+        policy.remove_arm(1)
+    assert not left.order_free
+    with pytest.raises(InvalidInput, match="what departed arms taught was weighed by the prior of the day"):
+        left.merge(right)
+
+
+def test_a_batch_may_be_an_iterator_of_frames_or_of_rows() -> None:
+    squares = PoLinUCB(2, RidgeMap(4, 1), x_features=lambda x: np.concatenate([x, x**2]))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5, 2, 2))
+    assert len(squares.select_batch((rows for rows in X), rng).arms) == 5
+    assert len(squares.select_batch((x for x in X[:, 0]), rng).arms) == 5
+    assert len(squares.select_batch(np.empty((0, 2)), rng).arms) == 0
+    named = LinUCB(2, 3, x_features=NAMED)
+    assert len(named.select_batch([PEOPLE[0]] * 4, rng).arms) == 4
+    named.update_batch(PEOPLE[:0], [], None, [])
+
+
+@pytest.mark.parametrize("features", [NAMED, np.abs], ids=["transformer", "callable"])
+def test_masked_entries_are_refused_before_features_see_them(features: Any) -> None:
+    policy = LinUCB(2, 3, x_features=features)
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])
+    for x in (masked, np.ma.masked_array([masked, masked], [[True, False, False]] * 2)):
+        with pytest.raises(InvalidInput, match="masked"):
+            policy.select(x, np.random.default_rng(0))
+
+
+def test_ragged_rows_are_refused_in_words() -> None:
+    policy = LinUCB(2, 2, x_features=np.abs)
+    for x in ([[1, [2, 3]], [1, 2]], np.array(1.0)):
+        with pytest.raises(InvalidInput, match="wanted"):
+            policy.select(x, np.random.default_rng(0))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="wanted one x a row"):
+        policy.select_batch(np.array(1.0), np.random.default_rng(0))
+
+
+class DrawsOnce(OwnTotal):
+    def sample(self, x: Any, arms: Any, rng: Any) -> Any:  # type: ignore[override]
+        return self.predict(x, arms)
+
+
+class DrawsWords(OwnTotal):
+    def sample(self, x: Any, arms: Any, rng: Any, size: int | None = None) -> Any:
+        return np.full((size or 1, len(arms), 1), "word")
+
+
+@pytest.mark.parametrize("own", [DrawsOnce, DrawsWords])
+def test_thompson_says_what_it_wants_of_a_map(own: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"context_map.sample\(x, arms, rng, size\) .*wanted"):
+        PoLinTS(2, own()).select([1.0, 2.0], np.random.default_rng(0))

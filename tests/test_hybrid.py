@@ -659,3 +659,30 @@ def test_the_ellipsoid_does_not_shrink_when_an_arm_leaves() -> None:
     after = models.ellipsoid(np.array([0]))
     assert after.log_det == pytest.approx(before.log_det, rel=1e-9)
     assert len(after.ridge) == len(before.ridge) - 2  # but for the arm that was never taught
+
+
+@pytest.mark.parametrize("ridge", [1.0, 0.01, "evidence"])
+@pytest.mark.parametrize("base", [1e6, 1e8, 1e10])
+def test_collinear_rows_of_any_size_leave_sums_that_are_squares(base: float, ridge: Any) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        models, along = HybridModels(2, {"x": 3}, ridge=ridge), rng.normal(size=3)
+        for _ in range(40):
+            models.update(0, base * rng.normal() * along, np.ones(1))
+        models.forget(0.9)
+        models.remove(0)
+        assert (np.diagonal(models.arrays()["departed_gram"]) >= 0.0).all()
+        assert (np.diagonal(models.arrays()["shared_gram"][0]) >= 0.0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e9, 1e15])
+def test_an_arm_never_served_is_told_the_same_whatever_the_size_of_x(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    models, theta = HybridModels(3, {"x": 3}, ridge=min(scale**2, 1.0)), rng.normal(size=3)
+    for i in range(400):
+        u = rng.normal(size=3)
+        models.update(i % 2, scale * u, np.array([u @ theta]))
+    u = rng.normal(size=(1, 3))
+    told = models.average(scale * u, np.array([2]))[0, 0]
+    # Two arms tell w_0 two thirds of what they have learnt, where both levels have the same prior.
+    assert told == pytest.approx(2.0 / 3.0 * float(u[0] @ theta), rel=1e-2)

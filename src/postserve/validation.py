@@ -27,10 +27,16 @@ def vector(name: str, value: Any, dim: int | None) -> FloatArray:
 
 def matrix(name: str, value: Any, rows: int | None, columns: int | None) -> FloatArray:
     """A finite float64 matrix; None leaves a side free."""
+    return shaped(name, value, (rows, columns))
+
+
+def shaped(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
+    """A finite float64 array of that shape; None leaves a side free."""
     array = _floats(name, value)
-    wanted = tuple("n" if side is None else side for side in (rows, columns))
-    if array.ndim != 2 or any(w not in ("n", got) for w, got in zip(wanted, array.shape, strict=True)):
-        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({wanted[0]}, {wanted[1]})")
+    sides = zip(shape, array.shape, strict=False)
+    if array.ndim != len(shape) or any(wanted not in (None, got) for wanted, got in sides):
+        wanted = ", ".join("n" if side is None else str(side) for side in shape)
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({wanted})")
     _check_finite(name, array)
     return array
 
@@ -146,6 +152,12 @@ def arm_ids(name: str, value: Any) -> IntArray:
     return array
 
 
+def refuse_masked(name: str, value: Any) -> None:
+    """Refuse an array that says of some entries that they are not there."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidInput(f"{name} has masked entries, wanted all of them")
+
+
 def _finite(name: str, value: Any) -> float:
     if type(value) is not float and not isinstance(value, Real | np.bool_):
         raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
@@ -161,8 +173,7 @@ def _finite(name: str, value: Any) -> float:
 def _floats(name: str, value: Any) -> FloatArray:
     if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
         return value
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidInput(f"{name} has masked entries, wanted all of them")
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:

@@ -12,7 +12,7 @@ from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings
 from postserve.types import FloatArray
-from postserve.validation import integer, vector, whole_numbers
+from postserve.validation import generator, integer, vector, whole_numbers
 
 
 class PerArmMap(Persistent):
@@ -68,6 +68,7 @@ class PerArmMap(Persistent):
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
         """A draw of phi_a(x), or `size` of them, independent from arm to arm."""
+        rng, size = generator(rng), None if size is None else integer("size", size, least=0)
         rows = [own.sample(x, (arm,), rng, size) for own, x, arm in self._each(x, arms)]
         none = np.empty((0, self.dim_z) if size is None else (size, 0, self.dim_z))
         return np.concatenate([none, *rows], axis=-2)

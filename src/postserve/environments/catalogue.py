@@ -5,7 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from postserve.environments.linear_rewards import LinearRowRewards, RewardFrom, on_sphere
+from postserve.environments.linear_rewards import (
+    BLOCK_ENTRIES,
+    LinearRowRewards,
+    RewardFrom,
+    on_sphere,
+)
 from postserve.environments.noise import Noise
 from postserve.environments.phi import Phi, make_phi, of_rows
 from postserve.errors import InvalidInput
@@ -65,6 +70,11 @@ class CatalogueEnvironment(LinearRowRewards):
         )
         made = make_phi(phi, dim_x=dim_x, dim_z=dim_z, scale=scale, rng=rng)
         self._phi_of, self.scale, self.features = made
+
+    @property
+    def rounds_at_once(self) -> int:
+        """As for rows, and so that which arms are eligible can be drawn too."""
+        return max(1, min(super().rounds_at_once, BLOCK_ENTRIES // self.n_arms))
 
     def means(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """x·theta_a + phi(x)·beta_a of all arms, or of `arms`, one row of x each in their order."""

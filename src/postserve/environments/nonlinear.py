@@ -61,7 +61,7 @@ class NonlinearEnvironment(LinearRewards):
             reward_from=reward_from,
         )
         self.dim_x, self.dim_z = dim_x, dim_z  # of x and z themselves, not of what weights are for
-        self.scale = number("scale", scale, above=0.0)
+        self.scale = number("scale", scale, least=1e-50)
         self.x_features = x_and_square
         self.z_features = partial(_z_and_square, self.scale)
         self.features = partial(_with_products, named(phi))

@@ -9,7 +9,7 @@ import numpy as np
 from postserve.errors import InvalidInput
 from postserve.protocols import Environment
 from postserve.types import FloatArray, IntArray, Rounds
-from postserve.validation import integer, matrix
+from postserve.validation import integer, matrix, shaped
 
 BLOCK = 1000
 """Rounds drawn at a time, unless a world says otherwise: memory does not grow with the horizon, and a short
@@ -76,10 +76,8 @@ def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) ->
     """As many rounds as the horizon wants; whole blocks are drawn, or a short run would begin no long one."""
     size = integer("environment.rounds_at_once", getattr(environment, "rounds_at_once", BLOCK), least=1)
     for start in range(0, horizon, size):
-        rounds = environment.rounds(size, rng)
-        check_rounds(rounds, environment, size)
+        x, z, rewards, means, ids = checked(environment.rounds(size, rng), environment, size)
         left = horizon - start
-        x, z, rewards, means, ids = rounds
         yield Rounds(x[:left], z[:left], rewards[:left], means[:left], None if ids is None else ids[:left])
 
 
@@ -102,30 +100,26 @@ def _column(arm: Any, eligible: IntArray | None, k: int) -> int:
     raise InvalidInput(f"the policy chose arm {arm!r}, wanted one of {wanted}")
 
 
-def check_rounds(rounds: Rounds, environment: Environment, n: int) -> None:
-    """Refuse a block whose shapes do not fit together, or that is not finite."""
-    k = environment.n_arms
-    if rounds.arms is not None:
-        k = _check_ids(rounds.arms, n)
-    for name, array, dim in (("x", rounds.x, environment.dim_x), ("z", rounds.z, environment.dim_z)):
-        if np.ndim(array) == 3:
-            _check_rows(f"environment.rounds(n).{name}", array, (n, k, dim))
-        else:
-            matrix(f"environment.rounds(n).{name}", array, n, dim)
-    for name, array in (("rewards", rounds.rewards), ("means", rounds.means)):
-        matrix(f"environment.rounds(n).{name}", array, n, k)
+def checked(rounds: Rounds, environment: Environment, n: int) -> Rounds:
+    """The block, of arrays that are finite and fit together, or a word on what does not."""
+    ids = None if rounds.arms is None else _checked_ids(rounds.arms, n)
+    k = environment.n_arms if ids is None else ids.shape[1]
+    where = "environment.rounds(n)"
+    x, z = (
+        shaped(f"{where}.{name}", array, (n, k, dim) if np.ndim(array) == 3 else (n, dim))
+        for name, array, dim in (("x", rounds.x, environment.dim_x), ("z", rounds.z, environment.dim_z))
+    )
+    rewards, means = (
+        matrix(f"{where}.rewards", rounds.rewards, n, k),
+        matrix(f"{where}.means", rounds.means, n, k),
+    )
+    return Rounds(x, z, rewards, means, ids)
 
 
-def _check_ids(ids: IntArray, n: int) -> int:
-    name, shape = "environment.rounds(n).arms", np.shape(ids)
-    if len(shape) != 2 or shape[0] != n or not shape[1] or np.asarray(ids).dtype.kind not in "iu":
-        raise InvalidInput(f"{name} has shape {shape}, wanted ({n}, k) whole numbers")
+def _checked_ids(value: Any, n: int) -> IntArray:
+    name, ids = "environment.rounds(n).arms", np.asarray(value)
+    if ids.ndim != 2 or len(ids) != n or not ids.size or ids.dtype.kind not in "iu":
+        raise InvalidInput(f"{name} has shape {ids.shape}, wanted ({n}, k) whole numbers")
     if ids.min() < 0 or (np.diff(ids, axis=1) <= 0).any():
         raise InvalidInput(f"{name} has a row with ids that do not rise, wanted rising ones from 0 on")
-    return int(shape[1])
-
-
-def _check_rows(name: str, array: FloatArray, wanted: tuple[int, int, int]) -> None:
-    if array.shape != wanted:
-        raise InvalidInput(f"{name} has shape {array.shape}, wanted {wanted}")
-    matrix(f"{name}, by rows,", array.reshape(-1, wanted[2]), None, wanted[2])
+    return ids.astype(np.int64)

@@ -28,7 +28,7 @@ import numpy as np
 
 from postserve.linalg import evidence, kernels
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels, taught
-from postserve.linalg.ridge import REFACTORISE_EVERY, Ellipsoid, Projection, RidgeModels
+from postserve.linalg.ridge import MAX_LOSS, REFACTORISE_EVERY, Ellipsoid, Projection, RidgeModels
 from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Prior, Ridge
@@ -70,6 +70,11 @@ class HybridModels(RidgeModels):
         """The prior in force; the shared weights' blocks are named "shared x" and so on."""
         noise, own = super().prior
         return Prior(noise, {**own, **{f"shared {name}": r for name, r in self.shared.prior.ridge.items()}})
+
+    @property
+    def order_free(self) -> bool:
+        """Not with evidence once an arm is gone: what it taught was weighed by the prior of that day."""
+        return not (self.evidence and self._gone[0])
 
     # Reading
 
@@ -141,16 +146,32 @@ class HybridModels(RidgeModels):
 
     def _learn(self, model: int, u: FloatArray, y: FloatArray) -> float:
         errors = y - self.weights[model] @ u
+        # A row far outside of all that came before is only as good as A_a's condition: then what the arm
+        # taught is taken anew, from its sums.
+        lossy = not self._loss[model] + u @ self.inverse[model] @ u <= MAX_LOSS
+        before = self._taught_by(model) if lossy else None
         q = super()._learn(model, u, y)
         self._rows += 1
         # A row is as good as the cache it was made from, and so are sums of rows: unlike a cache they
         # do not drift. Renewing them as often as every arm's cache is renewed costs no more than those.
-        if q >= 0.0 and self._rows < REFACTORISE_EVERY * self.n_models:
+        if not q >= 0.0 or self._rows >= REFACTORISE_EVERY * self.n_models:
+            self._renew_shared()
+        elif before is None:
             root = np.sqrt(1.0 / (1.0 + q))
             self.shared.update(0, root * self.ridge * self._v, root * errors)
         else:
-            self._renew_shared()
+            self._teach_anew(before, self._taught_by(model))
         return q
+
+    def _teach_anew(self, before: Taught, after: Taught) -> None:
+        """Put what an arm teaches after one more row in the place of what it taught."""
+        shared = self.shared
+        shared.gram[0] += after.gram - before.gram
+        shared.moment[0] += after.moment - before.moment
+        shared.squares[0] += after.squares - before.squares
+        shared.pulls += 1.0
+        shared.updates += 1
+        shared.refactorise()
 
     def update_batch(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
         """Many rows (U, Y) at once: their sums, and then prior and both levels anew."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from postserve.linalg import evidence
-from postserve.linalg.cholesky import factorise
+from postserve.linalg.cholesky import EPS, factorise
 from postserve.types import FloatArray
 
 ENTRIES_AT_ONCE = 2**15
@@ -35,12 +35,25 @@ def both_levels(units: evidence.Units) -> evidence.Units:
 def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArray:
     """Lambda_1 - Lambda_1 A^{-1} Lambda_1: the gram of what the sums of arms, (…, d, d), say of w_0.
 
-    Written as G^T Lambda_1 G + F^T S F, a sum of squares at its minimum over F: nothing cancels,
-    however far Lambda_1 and S are apart, and rounding in A^{-1} enters squared.
+    Written as G^T Lambda_1 G + (R F)^T (R F), S = R^T R, a sum of squares at its minimum over F: nothing
+    cancels, however far Lambda_1 and S are apart, and rounding in A^{-1} enters squared.
     """
     F = inverse * ridge
     G = np.eye(len(ridge)) - F
-    return np.asarray(G.mT @ (ridge[:, None] * G) + F.mT @ gram @ F)
+    RF = semidefinite_root(gram) @ F
+    return np.asarray(G.mT @ (ridge[:, None] * G) + RF.mT @ RF)
+
+
+def semidefinite_root(gram: FloatArray) -> FloatArray:
+    """R, upper triangular, R^T R = S of each gram (…, d, d); a pivot within rounding of 0 is 0."""
+    left, R, dim = gram.copy(), np.zeros(gram.shape), gram.shape[-1]
+    least = dim * EPS * np.diagonal(gram, axis1=-2, axis2=-1)
+    for j in range(dim):
+        pivot = left[..., j, j]
+        root = np.sqrt(np.where(pivot > least[..., j], pivot, np.inf))
+        R[..., j, j:] = left[..., j, j:] / root[..., None]
+        left[..., j:, j:] -= R[..., j, j:, None] * R[..., j, None, j:]
+    return R
 
 
 class HybridObjective(evidence.Objective):
@@ -53,6 +66,7 @@ class HybridObjective(evidence.Objective):
         self, sums: evidence.Sums, departed: evidence.Sums, blocks: Sequence[int], units: evidence.Units
     ) -> None:
         super().__init__(sums, blocks, units)
+        self.root = semidefinite_root(self.gram)
         self.departed = evidence.in_units(departed, blocks, units)
         self.squares += self.departed.squares[0]
         self.rounds += float(departed.pulls[0])
@@ -84,7 +98,8 @@ class HybridObjective(evidence.Objective):
         for arms in self._arms_at_once():
             F = inverse[arms] * ridge
             G = np.eye(dim) - F
-            gram += F.reshape(-1, dim).T @ (self.gram[arms] @ F).reshape(-1, dim)
+            RF = (self.root[arms] @ F).reshape(-1, dim)
+            gram += RF.T @ RF
             for i, block in enumerate(blocks):
                 rows = G[:, block].reshape(-1, dim)
                 H[i] += rows.T @ rows

@@ -117,6 +117,11 @@ class RidgeModels:
         ridge = {name: float(r) for name, r in zip(self.blocks, self._block_ridge, strict=True)}
         return Prior(self.noise_variance.copy(), ridge)
 
+    @property
+    def order_free(self) -> bool:
+        """Whether all that is learnt depends on the sums alone, whatever their order."""
+        return True
+
     def block(self, name: str) -> slice:
         """Where a block of u stands."""
         start = 0

@@ -171,6 +171,8 @@ class BasePolicy(Persistent, abstract=True):
         if reason := self._why_not_merge():
             raise InvalidInput(f"{type(self).__name__} cannot merge: {reason}")
         refuse_other_settings(self, other)
+        if reason := other._why_not_merge():
+            raise InvalidInput(f"cannot merge the other {type(self).__name__}: {reason}")
         if other.arms != self.arms:
             raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
         self._merge(other)
@@ -254,16 +256,24 @@ class BasePolicy(Persistent, abstract=True):
     def _context(self, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
         """x as the models see it, and the slots to choose from."""
         slots = self._eligible(arms)
-        return self._placed(self._x.one_or_rows(x, None if self._by_row else len(slots)), slots)
+        return self._placed(self._x.one_or_rows(x, self._rows_wanted(slots)), slots)
 
-    def _placed(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, IntArray]:
+    def _rows_wanted(self, slots: IntArray) -> int | None:
+        """How many rows x has if it has any; None where it may be any number."""
+        return None if self._by_row else len(slots)
+
+    def _placed(self, x: FloatArray, slots: IntArray, name: str = "x") -> tuple[FloatArray, IntArray]:
         """x and slots in rising order: if x has rows, one a slot; in a decision set they are the slots."""
         if self._by_row:
             if x.ndim != 2 or not len(x):
-                raise InvalidInput(f"x has shape {x.shape}, wanted (n, {x.shape[-1]}): a row a candidate")
+                raise InvalidInput(
+                    f"{name} has shape {x.shape}, wanted (n, {x.shape[-1]}): a row a candidate"
+                )
             return x, np.arange(len(x), dtype=np.int64)
         if x.ndim == 2 and len(x) != len(slots):
-            raise InvalidInput(f"x has shape {x.shape}, wanted ({len(slots)}, {x.shape[1]}): a row an arm")
+            raise InvalidInput(
+                f"{name} has shape {x.shape}, wanted ({len(slots)}, {x.shape[1]}): a row an arm"
+            )
         if slots is self._all_slots:
             return x, slots
         order = np.argsort(slots)  # in which order arms are named is no matter
@@ -337,7 +347,7 @@ class ChoosesFromX(BasePolicy, abstract=True):
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
         slots, rng = self._eligible(arms), generator(rng)
-        rounds = [self._placed(x, slots) for x in self._x.rounds(X)]
+        rounds = [self._placed(x, slots) for x in self._x.rounds(X, self._rows_wanted(slots))]
         return batch(self._decision(slots, self._choose(x, slots, rng)) for x, slots in rounds)
 
     def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:

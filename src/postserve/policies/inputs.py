@@ -15,7 +15,7 @@ import numpy as np
 from postserve.context_maps.features import Features, Transformer, check_callable, probe, raw_rows
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import context, cube, matrix, vector
+from postserve.validation import context, cube, matrix, refuse_masked, vector
 
 FRAMES = ("pandas", "polars")
 """Where a named row becomes a frame of one row, the first of these that is installed makes it."""
@@ -56,18 +56,21 @@ class Inputs:
         """One a row of a batch, (n, dim)."""
         if self.features is None:
             return matrix(self.name.upper(), value, n, self.dim)
-        return matrix(self._label, self._features_of(value), n, self.dim)
+        nothing = hasattr(value, "__len__") and len(value) == 0  # which transformers refuse
+        rows = np.empty((0, self.dim or 0)) if nothing else self._features_of(value)
+        return matrix(self._label, rows, n, self.dim)
 
-    def rounds(self, value: Any) -> Iterable[FloatArray]:
+    def rounds(self, value: Any, arms: int | None) -> Iterable[FloatArray]:
         """A batch of what `one_or_rows` takes: its first axis is that of the rounds."""
         if self.features is None:
             return cube(self.name.upper(), value, self.dim)
         if isinstance(value, np.ndarray) and value.ndim == 3:
             flat = self.many(value.reshape(-1, value.shape[2]), None)
             return flat.reshape(*value.shape[:2], -1)
-        if _is_frame(value) or not any(map(_is_many, each_round(value))):
-            return self.many(value, None)
-        return [self.one_or_rows(rows, None) for rows in value]
+        rounds = value if _is_frame(value) or isinstance(value, np.ndarray) else list(each_round(value))
+        if _is_frame(value) or not any(map(_is_many, each_round(rounds))):
+            return self.many(rounds, None)
+        return [self.one_or_rows(rows, arms) for rows in rounds]
 
     def probe(self) -> FloatArray:
         """What the features say at one fixed input, to know them again by; nothing where there are none."""
@@ -98,6 +101,7 @@ class Inputs:
     def _table(self, values: Any) -> Any:
         """Rows as a transformer wants them: a frame where they have names, else an array."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "fiub":
+            refuse_masked(self.name, values)
             return values.astype(np.float64)
         fitted_on = [str(name) for name in getattr(self.features, "feature_names_in_", ())]
         if _is_frame(values):
@@ -123,6 +127,7 @@ class Inputs:
 
     def _numbers(self, row: Any) -> FloatArray:
         """Numbers, finite or not: what the features make of them is what counts."""
+        refuse_masked(self.name, row)
         array = np.asarray(row)
         if array.ndim != 1 or array.dtype.kind not in "fiub":
             raise InvalidInput(
@@ -136,7 +141,7 @@ def each_round(values: Any) -> Iterator[Any]:
     """One x, or one set of rows, after the other."""
     if _is_frame(values):
         return _frame_rows(values)
-    if not isinstance(values, Iterable) or isinstance(values, str | Mapping):
+    if not isinstance(values, Iterable) or isinstance(values, str | Mapping) or _sides(values) == 0:
         raise InvalidInput(f"X is {values!r:.60}, wanted one x a row")
     return iter(values)
 
@@ -157,9 +162,16 @@ def _is_many(value: Any) -> bool:
         return True
     if isinstance(value, Mapping) or hasattr(value, "keys"):
         return False
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
-        return isinstance(value[0], Mapping) or np.ndim(value[0]) > 0
-    return np.ndim(value) > 1
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return _sides(value) > 1
+    first = value[0] if len(value) else 0.0
+    rows = isinstance(first, Mapping | Sequence | np.ndarray) and not isinstance(first, str)
+    return rows or _is_frame(first)
+
+
+def _sides(value: Any) -> int:
+    sides: int = getattr(value, "ndim", 1)
+    return sides
 
 
 def _frame(names: list[str], rows: list[Any]) -> Any:

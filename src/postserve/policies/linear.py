@@ -54,10 +54,15 @@ class LinearPolicy(BasePolicy, abstract=True):
         if isinstance(self.context_map, RefitsPrior):
             self.context_map.refit_prior()
 
+    def _why_not_merge(self) -> str | None:
+        if self._arms.models.order_free:
+            return None  # all that is learnt are sums
+        return "what departed arms taught was weighed by the prior of the day"
+
     def _merge(self, other: Any) -> None:
-        self._arms.models.merge(other._arms.models)
         if isinstance(self.context_map, Merges):
-            self.context_map.merge(other.context_map)
+            self.context_map.merge(other.context_map)  # the first, as only it may refuse
+        self._arms.models.merge(other._arms.models)
 
     def _forget(self, arms: float, map: float) -> None:
         if map < 1.0:

@@ -42,9 +42,6 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
         self._settings.update(dim_x=dim_x, x_features=x_features, **self._arms.settings)
 
-    def _why_not_merge(self) -> str | None:
-        return None  # all that is learnt are sums
-
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """x·w_hat_a + zeta ||x||_{A_a^{-1}}."""
         u = self._arms.stack(x, rows=len(slots))

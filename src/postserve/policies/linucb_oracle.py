@@ -57,9 +57,6 @@ class LinUCBOracle(LinearPolicy):
             **self._arms.settings,
         )
 
-    def _why_not_merge(self) -> str | None:
-        return None  # all that is learnt are sums
-
     def select(
         self,
         x: Context,
@@ -87,7 +84,8 @@ class LinUCBOracle(LinearPolicy):
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
         eligible, rng = self._eligible(arms), generator(rng)
-        xs, zs = list(self._x.rounds(X)), list(self._z.rounds(Z))
+        wanted = self._rows_wanted(eligible)
+        xs, zs = list(self._x.rounds(X, wanted)), list(self._z.rounds(Z, wanted))
         if len(xs) != len(zs):
             raise InvalidInput(f"Z has {len(zs)} rows, wanted {len(xs)}")
         rounds = [self._both(x, z, eligible) for x, z in zip(xs, zs, strict=True)]
@@ -97,7 +95,7 @@ class LinUCBOracle(LinearPolicy):
         self, x: Context, z: Context, arms: Sequence[int] | None
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         eligible = self._eligible(arms)
-        rows = None if self._by_row else len(eligible)
+        rows = self._rows_wanted(eligible)
         return self._both(self._x.one_or_rows(x, rows), self._z.one_or_rows(z, rows), eligible)
 
     def _both(
@@ -107,7 +105,7 @@ class LinUCBOracle(LinearPolicy):
         x, slots = self._placed(x, eligible)
         if self._by_row and z.shape != (len(x), self.dim_z):
             raise InvalidInput(f"z has shape {z.shape}, wanted ({len(x)}, {self.dim_z}): a row a candidate")
-        return x, self._placed(z, eligible)[0], slots
+        return x, self._placed(z, eligible, "z")[0], slots
 
     def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""

@@ -12,7 +12,7 @@ from postserve.policies.choice import draw
 from postserve.policies.polinucb import PoLinUCB
 from postserve.protocols import ContextMap
 from postserve.types import FloatArray, IntArray, MissingZ
-from postserve.validation import integer, number
+from postserve.validation import integer, number, shaped
 
 AT_ONCE, LEAST = 1_000_000, 16
 """Numbers held at a time: draws come in portions of so many, but of at least 16 draws."""
@@ -93,10 +93,9 @@ class PoLinTS(PoLinUCB):
 
     def _drawn_z(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of phi(x), (size, slots, dim_z), checked: the map may be anyone's."""
-        drawn = np.asarray(self.context_map.sample(x, self._ids_of(slots), rng, size))
-        wanted = (size, len(slots), self.dim_z)
-        if drawn.shape != wanted or not np.isfinite(drawn).all():
-            raise InvalidInput(
-                f"context_map.sample(x, arms, rng, size) has shape {drawn.shape}, wanted {wanted}, finite"
-            )
-        return drawn
+        what = "context_map.sample(x, arms, rng, size)"
+        try:
+            drawn = self.context_map.sample(x, self._ids_of(slots), rng, size)
+        except TypeError as error:
+            raise InvalidInput(f"{what} fails ({error}), wanted a map that draws `size` times") from error
+        return shaped(what, drawn, (size, len(slots), self.dim_z))

@@ -142,5 +142,5 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         if self.missing_z == "impute":
             return "an imputed z depends on the map as it was at the time"
         if isinstance(self.context_map, Merges) and self.context_map.order_free:
-            return None  # all that is learnt are sums
+            return super()._why_not_merge()
         return f"its map, {type(self.context_map).__name__}, is not made of sums"
