@@ -310,6 +310,12 @@ def test_a_policy_on_features_of_x_has_a_map_that_can_learn_those_of_z(phi: Any)
     assert np.abs(np.array(told) - wanted).max() < 1e-3
 
 
+def test_a_map_that_is_shown_features_finds_x_in_them() -> None:
+    env: Any = NonlinearEnvironment("periodic")
+    x = np.linspace(-7.0, 9.0, env.dim_x)
+    np.testing.assert_allclose(env.map_features(env.x_features(x)), env.features(x))
+
+
 def test_features_have_about_unit_scale() -> None:
     env = NonlinearEnvironment(dim_z=40)
     rounds = env.rounds(5000, np.random.default_rng(0))

@@ -19,8 +19,6 @@ from postserve.experiments.bounds import bound_over, constants, largest_gap, lie
 from postserve.experiments.contenders import RANDOM
 from postserve.experiments.figures import action_dependent, thompson
 from postserve.experiments.figures.action_dependent.settings import place
-from postserve.experiments.figures.features.settings import OfRawX
-from postserve.experiments.figures.features.settings import environment as nonlinear
 from postserve.experiments.figures.thompson.settings import (
     LOGGERS,
     TARGET,
@@ -157,9 +155,3 @@ def test_the_standard_error_of_an_estimate_is_that_of_its_terms() -> None:
     found = Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
     assert thompson.standard_errors(found, LOGGERS[0]).mean() == pytest.approx(2.0 * 1000**0.5, rel=0.05)
     assert TARGET not in found.policies
-
-
-def test_a_map_that_is_shown_features_finds_x_in_them() -> None:
-    env: Any = nonlinear(1.0, seed=0)
-    x = np.linspace(-7.0, 9.0, env.dim_x)
-    np.testing.assert_allclose(OfRawX(env)(env.x_features(x)), env.features(x))
