@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postserve import LinUCB, Study, SyntheticEnvironment, simulate
+from postserve import LinUCB, Observation1, Study, SyntheticEnvironment, simulate
 from postserve.experiments import style
+from postserve.experiments.bounds import bounds_of, lies_below
 from postserve.experiments.cells import kept_cells
 from postserve.experiments.claims import compared, ordered, within
 from postserve.experiments.contenders import (
     BEFORE,
+    JOINT,
     ORACLE,
     POLINUCB,
     RANDOM,
@@ -27,8 +29,12 @@ from postserve.experiments.contenders import (
 )
 from postserve.experiments.engines import open_engine
 from postserve.experiments.figures import FIGURES
+from postserve.experiments.figures.exponents import settings as exponents
 from postserve.experiments.figures.figure1 import claims as figure1_claims
 from postserve.experiments.figures.figure1.expected import FINAL_REGRET, TOLERANCE
+from postserve.experiments.figures.figure1.settings import environments
+from postserve.experiments.figures.observation1 import settings as observation1
+from postserve.experiments.figures.thompson import settings as thompson
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.reproduce import plan, reproduce
 from postserve.experiments.study import run_cells
@@ -111,6 +117,31 @@ def figure1(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 def test_the_papers_order_holds(figure1: Study) -> None:
     claim = ordered(figure1, (POLINUCB, BEFORE, X_ONLY, RANDOM), 1000, figure1.environments)
+    assert claim.held, claim.text
+
+
+@pytest.mark.parametrize("kind", ["polynomial", "periodic", "linear"])
+def test_the_theorems_bound_lies_above_figure_1(figure1: Study, kind: str) -> None:
+    bounds = bounds_of("polinucb", environments(quick=False)[kind], figure1)
+    for policy in (POLINUCB, JOINT, BEFORE, evidence(POLINUCB)):
+        claim = lies_below(figure1, kind, policy, bounds)
+        assert claim.held, claim.text
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "make"),
+    [
+        ("observation1", observation1.WORLD, lambda seed: Observation1()),
+        ("exponents", exponents.FAST, exponents.worlds()[exponents.FAST][0]),
+        ("thompson", thompson.WORLD, thompson.environment),
+        *(("figure4", kind, make) for kind, make in environments(quick=True).items()),
+    ],
+)
+def test_the_theorems_bound_lies_above_the_other_figures(
+    quick: Path, name: str, place: str, make: Any
+) -> None:
+    study = Study(pl.read_parquet(quick / name / "runs.parquet"))
+    claim = lies_below(study, place, evidence(POLINUCB), bounds_of("polinucb", make, study))
     assert claim.held, claim.text
 
 

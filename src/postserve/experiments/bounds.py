@@ -20,12 +20,13 @@ ROUNDS = 1000
 
 
 class Constants(NamedTuple):
-    """What a bound asks of a world with a row for each arm or candidate."""
+    """What a bound asks of a world."""
 
     largest_gap: float
     u_bound: float
     feature_bound: float
     row_bound: float
+    n_features: int
 
 
 def largest_gap(rounds: Rounds) -> float:
@@ -35,16 +36,19 @@ def largest_gap(rounds: Rounds) -> float:
 
 def constants(environment: Any) -> Constants:
     """Measured: the longest (x, z) and h(x) that were drawn, and the longest row of phi in the features h."""
-    n = min(ROUNDS, environment.rounds_at_once)
+    n = min(ROUNDS, getattr(environment, "rounds_at_once", ROUNDS))
     rounds = environment.rounds(n, np.random.default_rng(0))
-    features, phi = environment.features(rounds.x), np.array([environment.phi(x) for x in rounds.x])
+    x, z = (part if part.ndim == 3 else part[:, None] for part in (rounds.x, rounds.z))
+    phi = np.array([environment.phi(row) for row in rounds.x]).reshape(z.shape)
+    features = environment.features(x)
     # phi is linear in h, so that a regression finds its rows: those of each arm, where maps are separate.
     rows = [np.linalg.lstsq(features[:, i], phi[:, i], rcond=None)[0] for i in range(min(phi.shape[1], 50))]
     return Constants(
         largest_gap(rounds),
-        float(np.sqrt((rounds.x**2).sum(axis=-1) + (rounds.z**2).sum(axis=-1)).max()),
+        float(np.sqrt((x**2).sum(axis=-1) + (z**2).sum(axis=-1)).max()),
         float(np.linalg.norm(features, axis=-1).max()),
         float(np.linalg.norm(rows, axis=1).max()),
+        features.shape[-1],
     )
 
 
@@ -67,7 +71,7 @@ def _with_ridge(
     for horizon in map(int, rounds):
         map_constant = theory.ridge_map_constant(
             horizon=horizon,
-            map_dim=environment.dim_x,
+            map_dim=known.n_features,
             dim_z=environment.dim_z,
             x_bound=known.feature_bound,
             map_ridge=map_ridge,
@@ -89,7 +93,7 @@ def _with_ridge(
             ridge=ridge,
             w_bound=W_BOUND / gap,
             beta_bound=1.0 / gap,
-            map_dim=environment.dim_x,
+            map_dim=known.n_features,
             x_bound=known.feature_bound,
             map_ridge=map_ridge,
         )
