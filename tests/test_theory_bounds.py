@@ -81,6 +81,47 @@ def test_linucb_phi_hat_by_hand() -> None:
     assert found.arm_term == pytest.approx(2.0 * zeta * math.sqrt(100.0 * arm_potential))
 
 
+@pytest.mark.parametrize("map_rate", [0.25, 0.5])
+@pytest.mark.parametrize("times", [0.0, 0.3, 0.7, 1.0, 3.0])
+def test_factors_below_one_count(times: float, map_rate: float) -> None:
+    """min(1, k w^alpha) <= F (1 ∧ w)^alpha for all w <= L_x²/map_ridge = 4, and F is the least such."""
+    beta = bound("polinucb").optimistic_beta
+    steps = bound("polinucb", map_rate=map_rate, map_constant=1.0).map_term / (2.0 * beta)
+    found = bound("polinucb", map_rate=map_rate, map_constant=times / (2.0 * beta)).map_term / steps
+    w = np.append(np.geomspace(1e-6, 4.0, 10_001), 1.0)
+    needed = np.minimum(1.0, times * w**map_rate) / np.minimum(1.0, w) ** map_rate
+    assert found == pytest.approx(needed.max(), abs=1e-9)
+
+
+def test_arms_that_are_known_cost_nothing() -> None:
+    """zeta = 0.01 sqrt(ridge) without noise, and ||u|| <= L_u in the mean too: 2 zeta max(1, L_u/sqrt(ridge))."""
+    silent: dict[str, Any] = {"noise_scale": 0.0, "w_bound": 0.01, "horizon": 10**6}
+    long = bound("polinucb", **silent, ridge=1.0)
+    potential = 8.0 * math.log(1.0 + 10**6 * 4.0 / 4.0)
+    seen = 2.0 * math.e / (math.e - 1.0) * (potential + math.log(10.0))
+    assert long.arm_term == pytest.approx(2.0 * 0.01 * 2.0 * math.sqrt(10**6 * seen))
+    short = bound("polinucb", **silent, ridge=16.0)
+    potential = 8.0 * math.log(1.0 + 10**6 * 4.0 / (4.0 * 16.0))
+    seen = 2.0 * math.e / (math.e - 1.0) * (potential + math.log(10.0))
+    assert short.arm_term == pytest.approx(2.0 * 0.04 * math.sqrt(10**6 * seen))
+    for kind in KINDS:
+        assert bound(kind, map_constant=0.0, w_bound=0.0, noise_scale=0.0, z_noise_scale=0.0).total == 0.0
+
+
+def test_delta_is_shared_out_over_arms_and_maps() -> None:
+    assert theory.shares(0.3, n_arms=2) == pytest.approx((0.05, 0.1, 0.1))
+    assert theory.shares(0.3, n_arms=2, n_maps=5) == pytest.approx((0.05, 0.02, 0.1))
+    for constant in (
+        lambda delta, n: theory.assumption_constant(c0=1.0, horizon=9, delta=delta, n_maps=n),
+        lambda delta, n: theory.ridge_map_constant(
+            horizon=9, map_dim=2, dim_z=1, x_bound=1.0, delta=delta, n_maps=n
+        ),
+    ):
+        assert constant(0.3, 5) == pytest.approx(constant(0.06, 1))
+    with pytest.raises(InvalidInput, match="n_maps is 0, wanted"):
+        theory.shares(0.3, n_arms=1, n_maps=0)
+
+
 def test_constants_of_maps_by_hand() -> None:
     assert theory.assumption_constant(c0=3.0, horizon=7, delta=0.3, n_maps=2) == pytest.approx(
         3.0 * math.log(49.0 * 2.0 / 0.1)
@@ -148,7 +189,7 @@ def test_bounds_grow_with(name: str, data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.floats(0.01, 0.5), st.floats(0.01, 0.5), st.integers(1, 10**6), st.sampled_from(KINDS))
 def test_bounds_fall_with_the_maps_rate(one: float, other: float, horizon: int, kind: Any) -> None:
-    """Algorithm 2's too where ||x||² is at most the map's ridge, so that no width is above 1."""
+    """Where ||x||² is at most the map's ridge, so that no width is above 1."""
     slow, fast = sorted([one, other])
     rest = {"horizon": horizon, "x_bound": 1.0, "map_ridge": 1.0}
     slow_bound, fast_bound = bound(kind, map_rate=slow, **rest), bound(kind, map_rate=fast, **rest)
@@ -189,6 +230,33 @@ def test_bounds_grow_at_their_stated_rates(kind: Any, map_rate: float) -> None:
             assert slope <= getattr(stated, name).n_arms + 0.05
             if kind != "linucb_phi_hat":  # whose ridge is so large that arms of few rounds learn little
                 assert slope == pytest.approx(getattr(stated, name).n_arms, abs=0.05)
+
+
+@pytest.mark.parametrize("map_rate", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_grow_at_their_stated_rates_in_the_dimension(kind: Any, map_rate: float) -> None:
+    """With the ridges that `rate` names, from 2 to 20 dimensions, far out, where logarithms move little.
+
+    They fall with dim_u. That of Algorithm 2's arms is of T^alpha/dim_u, with so large a ridge.
+    """
+    horizon = 10**18
+
+    def terms(dim: int) -> theory.RegretBound:
+        world = {"horizon": horizon, "map_rate": map_rate, "map_constant": 1.0, "u_bound": 2.0}
+        ridge = dim * math.log(horizon)
+        if kind == "linucb_phi_hat":
+            ridge = theory.optimal_ridge(**world, map_dim=dim)
+        return bound(kind, **world, dim_u=dim, ridge=ridge)
+
+    few, many = terms(2), terms(20)
+    stated = theory.rate(kind, map_rate=map_rate)
+    for name in ("map_term", "arm_term"):
+        slope = math.log10(getattr(many, name) / getattr(few, name))
+        assert slope <= getattr(stated, name).dim_u
+        if (kind, name) != ("linucb_phi_hat", "arm_term"):
+            assert slope == pytest.approx(getattr(stated, name).dim_u, abs=0.04)
+        elif map_rate == 0.5:
+            assert slope == pytest.approx(getattr(stated, name).dim_u, abs=0.06)
 
 
 def test_the_optimistic_beta_needs_a_ridge_of_the_order_of_the_dimension() -> None:
@@ -234,6 +302,14 @@ def test_refusals_name_the_argument(name: str, value: Any, wanted: str) -> None:
 # Algorithm 2's ridge.
 
 
+def with_ridge(ridge: float, **constants: Any) -> theory.RegretBound:
+    return bound("linucb_phi_hat", **constants, ridge=ridge)
+
+
+RIDGES = 10.0 ** np.arange(-6.0, 6.5, 0.5)
+"""Times the optimal one."""
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.integers(10, 10**9),
@@ -241,21 +317,31 @@ def test_refusals_name_the_argument(name: str, value: Any, wanted: str) -> None:
     st.floats(0.01, 100.0),
     st.integers(2, 50),
     st.floats(0.1, 10.0),
+    st.floats(0.0, 100.0),
 )
-def test_the_optimal_ridge_is_within_two_of_the_best(
-    horizon: int, map_rate: float, map_constant: float, dim: int, u_bound: float
+def test_the_optimal_ridges_radius_is_the_least_but_for_the_noise(
+    horizon: int, map_rate: float, map_constant: float, dim: int, u_bound: float, noise: float
 ) -> None:
-    def total(ridge: float) -> float:
-        found = bound(
-            "linucb_phi_hat", horizon=horizon, map_rate=map_rate, map_constant=map_constant, dim_u=dim,
-            u_bound=u_bound, ridge=ridge,
-        )  # fmt: skip
-        return min(found.total, float(horizon))  # gaps are at most 1
+    world = {"horizon": horizon, "map_rate": map_rate, "map_constant": map_constant, "u_bound": u_bound}
+    best = theory.optimal_ridge(**world, map_dim=dim)
 
-    best = theory.optimal_ridge(
-        horizon=horizon, map_rate=map_rate, map_constant=map_constant, map_dim=dim, u_bound=u_bound
-    )
-    assert total(best) <= 2.0 * min(total(best * factor) for factor in 10.0 ** np.arange(-6.0, 6.5, 0.5))
+    def radius(ridge: float, noise: float) -> float:
+        return with_ridge(ridge, **world, dim_u=dim, noise_scale=noise, z_noise_scale=0.0).arm_radius
+
+    silent = radius(best, 0.0)
+    assert silent <= min(radius(best * times, 0.0) for times in RIDGES) * (1.0 + 1e-12)
+    of_noise = radius(best, noise) - silent
+    assert radius(best, noise) <= min(radius(best * times, noise) for times in RIDGES) + of_noise + 1e-9
+
+
+def test_the_optimal_ridge_does_not_minimise_the_whole_bound() -> None:
+    """Here the least is at a ridge so large that nothing is learnt: neither bound is below T = 1,000."""
+    world = {"horizon": 1000, "map_rate": 0.5, "map_constant": 0.01, "u_bound": 1.0}
+    best = theory.optimal_ridge(**world, map_dim=50)
+    totals = [with_ridge(best * times, **world, dim_u=50, noise_scale=2.0).total for times in RIDGES]
+    found = with_ridge(best, **world, dim_u=50, noise_scale=2.0).total
+    assert found > 8.0 * min(totals)
+    assert min(totals) > 1000.0
 
 
 def test_the_optimal_ridge_minimises_what_grows() -> None:

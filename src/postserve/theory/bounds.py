@@ -17,7 +17,7 @@ from postserve.validation import integer, number, one_of
 
 
 class Shares(NamedTuple):
-    """How a bound's delta is shared out: what each arm's ellipsoid may fail with, the map, the noise."""
+    """How a bound's delta is shared out: what each arm's ellipsoid may fail with, each map, the noise."""
 
     arm: float
     map: float
@@ -42,23 +42,30 @@ class RegretBound(NamedTuple):
         return self.map_term + self.arm_term
 
 
-def shares(delta: float, *, n_arms: int) -> Shares:
-    """A third for the ellipsoids of all arms, one for the map, one for the noise of z.
+def shares(delta: float, *, n_arms: int, n_maps: int = 1) -> Shares:
+    """A third for the ellipsoids of all arms, one for all maps, one for the noise of z.
 
-    Run a policy with `delta` = shares.arm and its map with shares.map, and its bound holds at delta.
+    Run a policy with `delta` = shares.arm and each of its maps with shares.map, and its bound holds at
+    delta; `n_maps` is n_arms with a `PerArmMap`. So it is for a ridge map with map_radius="determinant",
+    which holds for all rounds at once. With map_radius="assumption" it is one round's, and the map's delta
+    is shares.map/T. If ||(x, z)|| <= u_bound is itself only likely, as with Gaussian z, that has to be
+    paid for beside delta.
 
     >>> shares(0.06, n_arms=4)
     Shares(arm=0.005, map=0.02, noise=0.02)
+    >>> shares(0.06, n_arms=4, n_maps=4).map
+    0.005
     """
     third = number("delta", delta, above=0.0, below=1.0) / 3.0
-    return Shares(third / integer("n_arms", n_arms, least=1), third, third)
+    n_arms, n_maps = integer("n_arms", n_arms, least=1), integer("n_maps", n_maps, least=1)
+    return Shares(third / n_arms, third / n_maps, third)
 
 
 def assumption_constant(*, c0: float, horizon: int, delta: float, n_maps: int = 1) -> float:
-    """The map's constant under Assumption 1, at every round up to the horizon: C0 log(T² n_maps/shares.map).
+    """The map's constant under Assumption 1, at every round up to the horizon: C0 log(T²/shares.map).
 
     ||phi_hat(x_t) - phi(x_t)|| <= constant (||x_t||²_{X^{-1}})^map_rate for all t <= T and all maps at once:
-    each may fail with shares.map/(T n_maps). The paper shares it out as delta/t, whose sum is not delta
+    each may fail with shares.map/T in each round. The paper shares it out as delta/t, whose sum is not delta
     but delta log T, and once as t/delta, which is no probability. The assumption speaks of one x at a
     time: where x is chosen by looking at phi_hat, as from a decision set, it must hold for all x at once.
 
@@ -66,8 +73,7 @@ def assumption_constant(*, c0: float, horizon: int, delta: float, n_maps: int = 
     (13.8155, 13.8155)
     """
     c0, horizon = number("c0", c0, least=0.0), integer("horizon", horizon, least=1)
-    each = shares(delta, n_arms=1).map / integer("n_maps", n_maps, least=1)
-    return c0 * (2.0 * math.log(horizon) - math.log(each))
+    return c0 * (2.0 * math.log(horizon) - math.log(shares(delta, n_arms=1, n_maps=n_maps).map))
 
 
 def ridge_map_constant(
@@ -84,7 +90,7 @@ def ridge_map_constant(
 ) -> float:
     """The same for a ridge regression of z on x, at map_rate 1/2: the paper's Observation 2, explicitly.
 
-    sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(d log(1 + T L²/(ridge d)) + 2 log(dim_z n_maps/shares.map)))²), d
+    sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(d log(1 + T L²/(ridge d)) + 2 log(dim_z/shares.map)))²), d
     being `map_dim`, the number of the map's features, and L = `x_bound` their longest vector: the largest
     multiple of ||x||_{X^{-1}} that `RidgeMap(map_radius="determinant")` can have as its radius. It holds
     for all x at once.
@@ -101,7 +107,7 @@ def ridge_map_constant(
         ridge=map_ridge,
         noise_scale=noise_scale,
         row_bound=row_bound,
-        delta=shares(delta, n_arms=1).map / integer("n_maps", n_maps, least=1),
+        delta=shares(delta, n_arms=1, n_maps=n_maps).map,
         dim_z=integer("dim_z", dim_z, least=1),
     )
     return float(radius)
@@ -132,8 +138,10 @@ def regret_bound(
     With e_t <= c (||x_t||²_{X^{-1}})^alpha, c = `map_constant` and alpha = `map_rate`; zeta the radius at T;
     b = `beta_bound` >= ||beta_a||; P_X, P_A = 2 log(det/det) of the maps' and of the arms' matrices:
 
-    map_term  max(1, 2 c (b + 2 zeta/sqrt(ridge))) T^{1-alpha} min(T, P_X)^alpha
-    arm_term  max(1, 2 zeta) sqrt(T min(T, V)),  V = `noise_factor` e/(e-1) (P_A + log(1/shares.noise))
+    map_term  F(2 c (b + 2 zeta/sqrt(ridge)), (L_x²/map_ridge)^alpha) T^{1-alpha} min(T, P_X)^alpha
+    arm_term  F(2 zeta, L_u/sqrt(ridge)) sqrt(T min(T, V)),
+              V = `noise_factor` e/(e-1) (P_A + log(1/shares.noise))
+    F(k, m) = min(max(1, k), k max(1, m)), for min(1, k y) <= F(k, m) min(1, y) wherever y <= m
 
     "polinucb" (Algorithm 1): one map, K arms. "action_dependent": K maps, whose P_X gives the term K^alpha
     (its map_constant is that of n_maps = n_arms).
@@ -142,8 +150,10 @@ def regret_bound(
     own, with sum_t e_t in it, and b + zeta/sqrt(ridge) takes the place of b + 2 zeta/sqrt(ridge).
 
     `u_bound` bounds what the arms regress on, and `x_bound` (by default u_bound) the map's `map_dim`
-    features (by default dim_u, which is at least dim_x). `noise_scale` is the reward's, `z_noise_scale`
-    that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound
+    features (by default dim_u, which is at least dim_x). Both must hold in EVERY round: for Gaussian z take
+    a u_bound that is likely for all T of them, and add what it fails with to delta. `noise_factor` is 2 for
+    noise of z that is symmetric given the past; for any other pass `bounded_noise_factor`. `noise_scale` is
+    the reward's, `z_noise_scale` that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound
     and noise_scale by g, and multiply the bound by it: that is the same problem in units of g.
 
     The paper's constants differ: 8 C0 for 32 4^alpha C0², K zeta² d_u for 4 K zeta² d_u, zeta where both
@@ -154,6 +164,9 @@ def regret_bound(
     ...                      u_bound=1.0, noise_scale=0.1, delta=0.05)
     >>> round(found.map_term), round(found.arm_term), round(found.total)
     (878, 9091, 9969)
+    >>> regret_bound("polinucb", horizon=10_000, dim_u=3, n_arms=2, map_rate=0.5, map_constant=0.0,
+    ...              u_bound=1.0, noise_scale=0.1, delta=0.05).map_term    # a known phi costs nothing
+    0.0
     """
     one_of("kind", kind, KINDS)
     horizon, n_arms = integer("horizon", horizon, least=1), integer("n_arms", n_arms, least=1)
@@ -208,9 +221,10 @@ def regret_bound(
         optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
         per_error = 2.0 * optimistic_beta  # phi~ is within 2e of phi*
         potential = float(mean_context_bound(log_det, delta=share.noise, noise_factor=noise_factor))
+    arm_steps = math.sqrt(horizon * min(float(horizon), potential))
     return RegretBound(
-        map_term=max(1.0, per_error * map_constant) * steps.clipped,
-        arm_term=max(1.0, 2.0 * zeta) * math.sqrt(horizon * min(float(horizon), potential)),
+        map_term=_clipping(per_error * map_constant, steps.longest) * steps.clipped,
+        arm_term=_clipping(2.0 * zeta, u_bound / math.sqrt(ridge)) * arm_steps,
         arm_radius=zeta,
         optimistic_beta=optimistic_beta,
     )
@@ -231,7 +245,9 @@ def optimal_ridge(
     """Algorithm 2's ridge, of the order T^{1-alpha}: b L_u (sum_t e_t)/w_bound.
 
     It minimises w_bound sqrt(ridge) + b L_u (sum_t e_t)/sqrt(ridge), the part of Algorithm 2's radius that
-    grows with T, and the whole bound up to a factor of 2. sum_t e_t is at most c max(1, L_x²/map_ridge)^alpha
+    grows like a power of T, so that the radius is above the least there is by its noise's part at most. The
+    whole bound it does not minimise: that has an optimistic beta and a potential in it too, and can be
+    several times the least while T is small. sum_t e_t is at most c max(1, L_x²/map_ridge)^alpha
     T^{1-alpha} P_X^alpha, where the paper drops C0 and the maximum; e_t is not clipped at 1 in the radius.
 
     >>> ridge = optimal_ridge(horizon=1, map_rate=0.5, map_constant=3.0, map_dim=1, u_bound=1.0, x_bound=0.5)
@@ -251,11 +267,17 @@ def optimal_ridge(
     return reach * error_sum / number("w_bound", w_bound, above=0.0)
 
 
+def _clipping(times: float, longest: float) -> float:
+    """What makes min(1, times y) at most that multiple of min(1, y), for all y up to `longest`."""
+    return min(max(1.0, times), times * max(1.0, longest))
+
+
 class _MapSteps(NamedTuple):
-    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, with w_t clipped at 1 and as it is."""
+    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one w_t^alpha."""
 
     clipped: float
     unclipped: float
+    longest: float
 
 
 def _map_steps(
@@ -265,7 +287,8 @@ def _map_steps(
     x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     potential = 2.0 * _log_det(horizon, n_maps, integer("map_dim", map_dim, least=1), x_bound, map_ridge)
     clipped = horizon ** (1.0 - alpha) * min(float(horizon), potential) ** alpha
-    return _MapSteps(clipped, clipped * max(1.0, x_bound**2 / map_ridge) ** alpha)
+    longest = (x_bound**2 / map_ridge) ** alpha
+    return _MapSteps(clipped, clipped * max(1.0, longest), longest)
 
 
 def _log_det(rounds: int, n_models: int, dim: int, bound: float, ridge: float) -> float:
