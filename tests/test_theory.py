@@ -26,8 +26,9 @@ def repeated(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
 
 
 def growing(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    """Each row doubles the last, so that every one of them is news."""
-    return np.asarray(rng.normal(size=(n, dim)) * 2.0 ** np.arange(n)[:, None] / 2.0**20)
+    """Each row doubles the last, so that every one of them is news; 40 times in all."""
+    doubled = 2.0 ** (np.arange(n) * min(1.0, 40.0 / n) - 20.0)
+    return np.asarray(rng.normal(size=(n, dim)) * doubled[:, None])
 
 
 def sweeps(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
@@ -60,14 +61,17 @@ SEQUENCES: list[Callable[[np.random.Generator, int, int], FloatArray]] = [
 
 
 @st.composite
-def sequences(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, float]:
+def sequences(
+    draw: st.DrawFn, rows: tuple[int, int] = (1, 40), scales: tuple[int, int] = (-8, 8)
+) -> tuple[FloatArray, FloatArray, float]:
     """(X, X0, p)."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n, dim = draw(st.integers(1, 40)), draw(st.integers(1, 6))
+    n, dim = draw(st.integers(*rows)), draw(st.integers(1, 6))
     X = draw(st.sampled_from(SEQUENCES))(rng, n, dim)
     mixed = rng.normal(size=(dim, dim))
     X0 = np.eye(dim) + (mixed @ mixed.T if draw(st.booleans()) else 0.0)
-    return X, X0 * 10.0 ** draw(st.integers(-8, 8)), draw(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
+    X0 *= 10.0 ** draw(st.integers(*scales))
+    return X, X0, draw(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
 
 
 @settings(max_examples=1000, deadline=None, derandomize=True)
@@ -80,47 +84,104 @@ def test_the_potential_lemma_holds(case: tuple[FloatArray, FloatArray, float]) -
     assert found.first_round == 1
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
-@given(sequences(), st.integers(0, 2**32))
-def test_the_generalised_lemma_holds(case: tuple[FloatArray, FloatArray, float], seed: int) -> None:
-    """With noise of independent signs: sigma² = 1, L_eps² = dim. Short sequences end before T_0."""
-    X, X0, p = case
-    noise = np.random.default_rng(seed).choice([-1.0, 1.0], size=X.shape)
-    found = theory.generalized_elliptical_potential(
-        X, noise, X0, p, 1e-6, sigma_squared=1.0, noise_bound=np.sqrt(X.shape[1])
-    )
-    assert (found.left_by_round <= found.right_by_round * (1.0 + ROUNDING)).all()
+# The generalised lemma: rows as short as the noise, or T_0 is so late that the bound is T.
 
 
-@pytest.mark.parametrize("p", [0.0, 0.25, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("sequence", [spikes, repeated, sweeps, gaps])
-def test_the_generalised_lemma_holds_beyond_its_first_round(
-    p: float, sequence: Callable[[np.random.Generator, int, int], FloatArray]
+def late(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
+    """Nothing at first, when noise alone teaches, and then rows of one length."""
+    return np.asarray(sweeps(rng, n, dim) * (np.arange(n) > n // 2)[:, None])
+
+
+def signs(rng: np.random.Generator, X: FloatArray, runs: int) -> FloatArray:
+    """±1: as long as it can be, and where x is that long too it hides x in half of the rounds."""
+    return rng.choice([-1.0, 1.0], size=(runs, *X.shape))
+
+
+def skewed(rng: np.random.Generator, X: FloatArray, runs: int) -> FloatArray:
+    """Against x in two rounds of three, half as far as with it in the third: sigma² = 1/2."""
+    with_x = np.where(X >= 0.0, 1.0, -1.0)
+    return np.asarray(with_x * rng.choice([1.0, -0.5, -0.5], size=(runs, *X.shape)))
+
+
+def around(rng: np.random.Generator, X: FloatArray, runs: int) -> FloatArray:
+    """Of length 1 and in any direction of the plane: sigma² = 1/2."""
+    angle = rng.uniform(0.0, 2.0 * np.pi, size=(runs, len(X)))
+    return np.stack([np.cos(angle), np.sin(angle)], axis=2)
+
+
+def along(rng: np.random.Generator, X: FloatArray, runs: int) -> FloatArray:
+    """Of length 1, along x or across it: sigma² = 1/2."""
+    x = np.where(np.linalg.norm(X, axis=1, keepdims=True) > 0.0, X, [1.0, 0.0])
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    axes = np.stack([x, x @ [[0.0, 1.0], [-1.0, 0.0]]])
+    chosen = axes[rng.integers(2, size=(runs, len(X))), np.arange(len(X))]
+    return np.asarray(chosen * rng.choice([-1.0, 1.0], size=(runs, len(X), 1)))
+
+
+@pytest.mark.parametrize("sequence", [spikes, repeated, growing, sweeps, gaps, plain, zeros, late])
+@pytest.mark.parametrize(
+    ("noise_of", "dim", "x_bound", "sigma_squared"),
+    [(signs, 1, 1.0, 1.0), (skewed, 1, 0.25, 0.5), (around, 2, 0.25, 0.5), (along, 2, 0.25, 0.5)],
+)
+def test_the_generalised_lemma_holds(
+    noise_of: Callable[[np.random.Generator, FloatArray, int], FloatArray],
+    dim: int,
+    x_bound: float,
+    sigma_squared: float,
+    sequence: Callable[[np.random.Generator, int, int], FloatArray],
 ) -> None:
-    """Rows as short as the noise, so that T_0 is below 200: 5 runs of 1,000 rounds, delta = 0.01."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        X = sequence(rng, 1000, 1)
-        X /= 5.0 * max(1.0, np.abs(X).max())
-        noise = rng.choice([-1.0, 1.0], size=X.shape)
+    """1,000 draws of each noise, 125 beside each of 8 sequences, where the bound is below T.
+
+    At delta = 0.01 ten draws of 1,000 might fail. None does: T_0 - 1 rounds are counted as 1 each and
+    Bernstein's tails are summed, while in truth the noise has taught enough long before T_0.
+    """
+    rng, n, X0 = np.random.default_rng(1), 1000, 0.1 * np.eye(dim)
+    X = sequence(rng, n, dim)
+    X *= x_bound / max(np.linalg.norm(X, axis=1).max(), 1e-300)
+    noise = noise_of(rng, X, 125)
+    # All draws at once, by inverses: at most 2 dimensions, and nothing is nearly singular.
+    rows = X + noise
+    grams = X0 + np.cumsum(rows[..., :, None] * rows[..., None, :], axis=1)
+    grams = np.concatenate([np.broadcast_to(X0, (125, 1, dim, dim)), grams[:, :-1]], axis=1)
+    widths = np.einsum("ni,rnij,nj->rn", X, np.linalg.inv(grams), X)
+    for p in (0.25, 0.5, 0.75, 1.0):
         found = theory.generalized_elliptical_potential(
-            X, noise, np.eye(1), p, 0.01, sigma_squared=1.0, noise_bound=1.0
+            X, noise[0], X0, p, 0.01, sigma_squared=sigma_squared, noise_bound=1.0, x_bound=x_bound
         )
-        assert found.first_round < 200
-        assert found.slack >= 0.0
+        left = np.cumsum(np.minimum(widths, 1.0) ** p, axis=1)
+        np.testing.assert_allclose(left[0], found.left_by_round, rtol=1e-8)
+        assert found.first_round < n
+        assert found.right < n
+        assert (left <= found.right_by_round * (1.0 + ROUNDING)).all()
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
-@given(sequences(), st.integers(0, 2**32), st.integers(0, 5), st.sampled_from([0.01, 1.0, 100.0]))
-def test_the_mean_contexts_lemma_holds(
-    case: tuple[FloatArray, FloatArray, float], seed: int, without_noise: int, scale: float
-) -> None:
-    """Unbounded noise that leaves some directions out, as that of u = (x, z) does."""
-    X, X0, p = case
-    noise = scale * np.random.default_rng(seed).normal(size=X.shape)
-    noise[:, : min(without_noise, X.shape[1] - 1)] = 0.0
-    found = theory.mean_context_potential(X, noise, X0, p, 1e-6)
-    assert (found.left_by_round <= found.right_by_round * (1.0 + ROUNDING)).all()
+def test_the_mean_contexts_lemma_holds() -> None:
+    """Unbounded noise that leaves some directions out, as that of u = (x, z) does; 1,000 sequences.
+
+    In a quarter of them at least, rows are not 0 and the bound is below the trivial one, T, at the end. One
+    of 1,000 might fail at delta = 0.001; none does, as the lemma's steps are not tight at once.
+    """
+    below = []
+
+    @settings(max_examples=1000, deadline=None, derandomize=True)
+    @given(
+        sequences(rows=(50, 400), scales=(-2, 2)),
+        st.integers(0, 2**32),
+        st.integers(0, 5),
+        st.sampled_from([0.01, 1.0, 100.0]),
+    )
+    def holds(
+        case: tuple[FloatArray, FloatArray, float], seed: int, without_noise: int, scale: float
+    ) -> None:
+        X, X0, p = case
+        noise = scale * np.random.default_rng(seed).normal(size=X.shape)
+        noise[:, : min(without_noise, X.shape[1] - 1)] = 0.0
+        found = theory.mean_context_potential(X, noise, X0, p, 1e-3)
+        assert (found.left_by_round <= found.right_by_round * (1.0 + ROUNDING)).all()
+        below.append(X.any() and found.right < len(X))
+
+    holds()
+    assert np.mean(below) >= 0.25
 
 
 def test_the_mean_contexts_lemma_holds_against_an_adversary() -> None:

@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postserve import InvalidInput, LinUCBPhiHat, PoLinUCB, RidgeMap, SyntheticEnvironment, simulate, theory
+from postserve import (
+    InvalidInput,
+    LinUCBPhiHat,
+    PerArmMap,
+    PoLinUCB,
+    RandomPolicy,
+    RidgeMap,
+    simulate,
+    theory,
+)
 from postserve.theory.rates import KINDS
+from postserve.types import FloatArray, Rounds
 
 CONSTANTS: dict[str, Any] = {
     "horizon": 100,
@@ -94,7 +104,7 @@ def test_factors_below_one_count(times: float, map_rate: float) -> None:
 
 
 def test_arms_that_are_known_cost_nothing() -> None:
-    """zeta = 0.01 sqrt(ridge) without noise, and ||u|| <= L_u in the mean too: 2 zeta max(1, L_u/sqrt(ridge))."""
+    """Without noise zeta = w_bound sqrt(ridge), below 1/2: the factor is 2 zeta max(1, L_u/sqrt(ridge))."""
     silent: dict[str, Any] = {"noise_scale": 0.0, "w_bound": 0.01, "horizon": 10**6}
     long = bound("polinucb", **silent, ridge=1.0)
     potential = 8.0 * math.log(1.0 + 10**6 * 4.0 / 4.0)
@@ -384,49 +394,102 @@ def test_the_papers_step_costs_algorithm_2_its_rate() -> None:
     assert found[1].bias <= found[1].projected
 
 
-# A policy with the theory's radii, below its bound.
+# A policy with the theory's radii, below its bound, in a world so small that the bound says something.
 
 
-@pytest.mark.parametrize("kind", ["polinucb", "linucb_phi_hat"])
+class Signs:
+    """x = ±1 and one post-serving context, z_a = slope_a x_a + noise; every gap is 2 (1 + 0.1 b).
+
+    So a policy that never learns loses half the largest gap in each round, and one that learns wrongly all
+    of it. u is about 1 long and the noise is small, uniform: bounded, and symmetric.
+    """
+
+    dim_x, dim_z, n_arms = 1, 1, 2
+    slope, z_noise, reward_noise = 0.1, 0.02, 0.01
+
+    def __init__(self, kind: str, b: float) -> None:
+        self.rows = kind in ("action_dependent", "linear_stochastic")
+        # Of two rows: weights of x, weights of z, slopes of phi, and whether x is turned around.
+        self.theta, self.beta, self.slopes, self.turned = np.array(
+            {
+                "action_dependent": ([1, -1], [b, b], [self.slope, -self.slope], [1, 1]),
+                "linear_stochastic": ([1, 1], [b, b], [self.slope, self.slope], [1, -1]),
+            }.get(kind, ([1, -1], [b, -b], [self.slope, self.slope], [1, 1]))
+        )
+        self.largest_gap = 2.0 * (1.0 + b * self.slope)
+        self.w_bound = math.hypot(1.0, b)
+
+    def phi(self, x: Any) -> FloatArray:
+        return self.slopes[:, None] * x if self.rows else self.slope * np.asarray(x)
+
+    def means(self, x: Any) -> FloatArray:
+        along = np.asarray(x)[:, 0] if self.rows else np.asarray(x)
+        return (self.theta + self.beta * self.slopes) * along
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
+        x = rng.choice([-1.0, 1.0], size=(n, 1)) * self.turned
+        eps = rng.uniform(-self.z_noise, self.z_noise, size=(n, 2 if self.rows else 1))
+        z = self.slopes * x + eps
+        eta = rng.uniform(-self.reward_noise, self.reward_noise, size=(n, 1))
+        rewards, means = self.theta * x + self.beta * z + eta, (self.theta + self.beta * self.slopes) * x
+        if self.rows:
+            return Rounds(x[:, :, None], z[:, :, None], rewards, means)
+        return Rounds(x[:, :1], z[:, :1], rewards, means)
+
+
 @pytest.mark.parametrize("optimism", ["joint", "bound"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_bound_is_above_the_regret_it_bounds(kind: Any, optimism: Any) -> None:
-    horizon, delta, ridge, map_ridge = 500, 0.1, 400.0, 6.0
-    env = SyntheticEnvironment(
-        "linear", dim_x=2, dim_z=1, n_arms=3, z_noise=lambda rng, shape: rng.uniform(-1.0, 1.0, shape), seed=3
+    """At every round; and below what a policy that never learns loses, so that it could fail.
+
+    Algorithm 2's bound has b sum_t e_t in its radius, and says something this soon only where z hardly
+    matters, b = 0.1; with b = 1 it is above the largest gap in each round at this horizon.
+    """
+    horizon, delta, map_ridge, b = 5000, 0.1, 1.0, 0.1 if kind == "linucb_phi_hat" else 1.0
+    env = Signs(kind, b)
+    n_arms = 1 if kind == "linear_stochastic" else 2
+    n_maps = 2 if kind == "action_dependent" else 1
+    share = theory.shares(delta, n_arms=n_arms, n_maps=n_maps)
+    gap, z_noise_scale = env.largest_gap, env.z_noise / math.sqrt(3.0)  # of uniform noise
+    world: dict[str, Any] = {"map_dim": 1, "x_bound": 1.0, "map_ridge": map_ridge}
+    spread: dict[str, Any] = {"noise_scale": z_noise_scale, "row_bound": env.slope}
+
+    def constant(t: int) -> float:
+        return theory.ridge_map_constant(horizon=t, dim_z=1, delta=delta, n_maps=n_maps, **world, **spread)
+
+    # z is within its noise of phi(x), and a prediction within the map's radius.
+    off = constant(horizon) / math.sqrt(map_ridge) if kind == "linucb_phi_hat" else env.z_noise
+    u_bound, ridge, own = math.hypot(1.0, env.slope + off), 0.1, {}
+    if kind == "linucb_phi_hat":
+        own = {"z_noise_scale": z_noise_scale, "beta_bound": b}
+        ridge = theory.optimal_ridge(
+            horizon=horizon, map_rate=0.5, map_constant=constant(horizon), u_bound=u_bound,
+            w_bound=env.w_bound, beta_bound=b, **world,
+        )  # fmt: skip
+    phi_hat: Any = RidgeMap(1, 1, ridge=map_ridge, map_radius="determinant", delta=share.map, **spread)
+    policy = (LinUCBPhiHat if kind == "linucb_phi_hat" else PoLinUCB)(
+        None if kind == "linear_stochastic" else 2,
+        PerArmMap(phi_hat) if kind == "action_dependent" else phi_hat,
+        model="shared" if kind == "linear_stochastic" else "disjoint",
+        optimism=optimism,
+        ridge=ridge,
+        arm_radius="determinant",
+        noise_scale=env.reward_noise / math.sqrt(3.0),
+        w_bound=env.w_bound,
+        u_bound=u_bound,
+        delta=share.arm,
+        **own,
     )
-    x_bound = math.sqrt(6.0)  # of h(x) = x/(10/sqrt(3))
-    W = env.phi([10.0 / math.sqrt(3.0), 0.0])[0], env.phi([0.0, 10.0 / math.sqrt(3.0)])[0]
-    row_bound = math.hypot(*W)
-    share = theory.shares(delta, n_arms=3)
-    constant = theory.ridge_map_constant(
-        horizon=horizon,
-        map_dim=2,
-        dim_z=1,
-        x_bound=x_bound,
-        map_ridge=map_ridge,
-        row_bound=row_bound,
-        delta=delta,
-    )
-    # Predictions are within c ||h||_{X^{-1}} of phi(x), and the noise within 1.
-    u_bound = math.hypot(
-        10.0 * math.sqrt(2.0), row_bound * x_bound + max(1.0, constant * x_bound / math.sqrt(map_ridge))
-    )
-    phi_hat = RidgeMap(
-        2,
-        1,
-        features=env.features,
-        ridge=map_ridge,
-        map_radius="determinant",
-        row_bound=row_bound,
-        delta=share.map,
-    )
-    make = PoLinUCB if kind == "polinucb" else LinUCBPhiHat
-    policy = make(
-        3, phi_hat, optimism=optimism, ridge=ridge, arm_radius="determinant", noise_scale=0.1,
-        u_bound=u_bound, delta=share.arm,
-    )  # fmt: skip
-    found = theory.regret_bound(
-        kind, horizon=horizon, dim_u=3, n_arms=3, map_rate=0.5, map_constant=constant, u_bound=u_bound,
-        noise_scale=0.1, delta=delta, ridge=ridge, map_dim=2, x_bound=x_bound, map_ridge=map_ridge,
-    )  # fmt: skip
-    assert simulate(policy, env, horizon, seed=0).regret[-1] <= found.total
+
+    def in_units_of_the_gap(t: int) -> float:
+        return gap * theory.regret_bound(
+            kind, horizon=t, dim_u=2, n_arms=n_arms, map_rate=0.5, map_constant=constant(t),
+            u_bound=u_bound, noise_scale=env.reward_noise / math.sqrt(3.0) / gap, delta=delta, ridge=ridge,
+            w_bound=env.w_bound / gap, beta_bound=b / gap, z_noise_scale=z_noise_scale, **world,
+        ).total  # fmt: skip
+
+    regret = simulate(policy, env, horizon, seed=0).regret
+    for t in (1, 2, 5, 10, 30, 100, 300, 1000, 3000, horizon):
+        assert regret[t - 1] <= in_units_of_the_gap(t)
+    never_learns = simulate(RandomPolicy(2), env, horizon, seed=0).regret
+    assert in_units_of_the_gap(horizon) < never_learns[-1] < gap * horizon

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import LinUCBPhiHat, RidgeMap, confidence, theory
+from postserve import KnownMap, LinUCBPhiHat, PoLinUCB, RidgeMap, confidence, theory
 from postserve.types import FloatArray
 
 # The lemmas.
@@ -45,7 +45,7 @@ def test_the_first_rounds_are_counted_by_the_ceiling() -> None:
     assert found.first_round - 1 == math.ceil(printed)
 
 
-@pytest.mark.parametrize("n", [100, 1000, 10_000])
+@pytest.mark.parametrize("n", [100, 1000, 10_000, 100_000])
 def test_the_noisy_matrix_lemma_does_not_apply_to_stacked_contexts(n: int) -> None:
     """u = (x, z): 20 of 20 runs have a negative eigenvalue; dim_x = 20, dim_z = 5.
 
@@ -83,15 +83,19 @@ def test_the_generalised_lemmas_argument_fails_for_stacked_contexts() -> None:
 
 
 def test_bernsteins_variance_is_an_expectation() -> None:
-    """Printed: ||sum X_i X_i^T||, without E. A lucky draw would make the tail 0 where it is not."""
+    """Printed: ||sum X_i X_i^T||, without E. A draw without any summand would make the tail too small."""
     rng = np.random.default_rng(0)
-    drawn = rng.choice([0.0, 1.0], p=[0.999, 0.001], size=(2000, 100)) * rng.choice([-1.0, 1.0], (2000, 100))
-    sums = np.abs(drawn.sum(axis=1))
-    none = (drawn == 0.0).all(axis=1)
-    assert none.mean() > 0.5  # their printed variance is 0
-    printed = theory.matrix_bernstein_tail(1.0, variance=0.0, bound=0.0, rows=1, columns=1)
-    ours = theory.matrix_bernstein_tail(1.0, variance=100 * 0.001, bound=1.0, rows=1, columns=1)
-    assert printed < (sums >= 1.0).mean() <= ours
+    drawn = rng.choice([0.0, 1.0], p=[0.99, 0.01], size=(20_000, 100)) * rng.choice(
+        [-1.0, 1.0], (20_000, 100)
+    )
+    measured = (np.abs(drawn.sum(axis=1)) >= 2.0).mean()
+    realised = (drawn**2).sum(axis=1)
+    assert (realised == 0.0).mean() > 0.3
+    printed = theory.matrix_bernstein_tail(2.0, variance=0.0, bound=1.0, rows=1, columns=1)
+    ours = theory.matrix_bernstein_tail(2.0, variance=100 * 0.01, bound=1.0, rows=1, columns=1)
+    assert printed == pytest.approx(2.0 * math.exp(-3.0))
+    assert ours == pytest.approx(2.0 * math.exp(-1.2))
+    assert 1.1 * printed < measured <= ours
 
 
 # Learnability.
@@ -170,10 +174,13 @@ def test_the_potential_costs_a_factor_two() -> None:
 
 
 def test_the_arms_term_has_a_four() -> None:
-    """Printed: K zeta² d_u log(1 + T L²/(lambda d_u)) for 2 zeta² sum 1 ∧ w; x_t = 1, one arm. It is 4."""
+    """Printed: K zeta² d_u log(1 + T L²/(lambda d_u)) for 2 zeta² sum 1 ∧ w; in Algorithm 2's display 2 K.
+
+    x_t = 1, one arm: it is 4 K.
+    """
     found = theory.elliptical_potential(np.ones((1000, 1)), [[1.0]])
     log = math.log(1.0 + 1000.0)
-    assert 2.0 * found.left > log
+    assert 2.0 * found.left > 2.0 * log
     assert 2.0 * found.left <= 4.0 * log
 
 
@@ -242,6 +249,26 @@ def test_widths_are_clipped_only_where_gaps_are() -> None:
     assert errors[0] > 1.0
     assert ours == pytest.approx(x * printed_ridge)
     assert errors.sum() <= 2.0 * ours
+
+
+def test_the_theorem_is_for_gaps_of_at_most_one() -> None:
+    """The paper assumes so, and figure 1's are 18 on average. One round, x = 9, theta = ±1, z = 0 and known.
+
+    All scores tie, so the wrong arm is served to some, and costs 18. The bound is 1; in units of 18 it is 18.
+    """
+    phi = KnownMap(1, 1, lambda x: [0.0])
+    policy = PoLinUCB(2, phi, ridge=1e-6, arm_radius="determinant", noise_scale=0.0)
+    served = {policy.select([9.0], np.random.default_rng(seed)).arm for seed in range(20)}
+    regret = max(9.0 - 9.0 * [1.0, -1.0][arm] for arm in served)
+    constants: dict[str, Any] = {
+        "horizon": 1, "dim_u": 2, "n_arms": 2, "map_rate": 0.5, "map_constant": 0.0, "u_bound": 9.0,
+        "noise_scale": 0.0, "delta": 0.05, "ridge": 1e-6,
+    }  # fmt: skip
+    printed = theory.regret_bound("polinucb", **constants, w_bound=1.0).total
+    gap = 18.0
+    ours = gap * theory.regret_bound("polinucb", **constants, w_bound=1.0 / gap, beta_bound=1.0 / gap).total
+    assert printed < regret <= ours * (1.0 + 1e-12)
+    assert (printed, regret, ours) == pytest.approx((1.0, 18.0, 18.0))
 
 
 # The propositions.

@@ -153,8 +153,9 @@ def regret_bound(
     features (by default dim_u, which is at least dim_x). Both must hold in EVERY round: for Gaussian z take
     a u_bound that is likely for all T of them, and add what it fails with to delta. `noise_factor` is 2 for
     noise of z that is symmetric given the past; for any other pass `bounded_noise_factor`. `noise_scale` is
-    the reward's, `z_noise_scale` that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound
-    and noise_scale by g, and multiply the bound by it: that is the same problem in units of g.
+    the reward's, `z_noise_scale` that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up
+    to g, divide w_bound, beta_bound and noise_scale by g, and multiply the bound by it: that is the same
+    problem in units of g.
 
     The paper's constants differ: 8 C0 for 32 4^alpha C0², K zeta² d_u for 4 K zeta² d_u, zeta where both
     w~ and w* lie within zeta of w_hat, 1 for the length of the optimistic beta, and a noise term of a
@@ -273,7 +274,7 @@ def _clipping(times: float, longest: float) -> float:
 
 
 class _MapSteps(NamedTuple):
-    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one w_t^alpha."""
+    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 or not, and on one of them."""
 
     clipped: float
     unclipped: float
