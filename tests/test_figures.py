@@ -186,7 +186,7 @@ def test_the_theory_holds(tmp_path: Path) -> None:
     list(reproduce(plan(["theory"], horizon=300, seeds=3), tmp_path))
     section = json.loads((tmp_path / "theory" / "section.json").read_text())
     judged = [claim for claim in section["claims"] if claim["held"] is not None]
-    assert len(judged) == 13
+    assert len(judged) == 14
     assert all(claim["held"] for claim in judged), section["claims"]
 
 

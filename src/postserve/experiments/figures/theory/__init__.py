@@ -21,8 +21,9 @@ THEORY = Figure(
     name="theory",
     title="The theory: bounds, lemmas and coverage",
     about="The regret bounds with constants that hold, in units of the largest gap, over the regret of "
-    "policies with the theory's own radii; the slack of the elliptical potential lemma, without noise and "
-    "with noise of z in its matrix, where the paper's lemma does not apply; its tightness at x_t = 1; the "
+    "policies with the theory's own radii; the slack of the elliptical potential lemmas, without noise, with "
+    "noise in every direction (the paper's generalised lemma) and with noise of z alone, where that does not "
+    "apply; where each bound is below the trivial one; the lemma's tightness at x_t = 1; the "
     "factor by which noise of z can enlarge ||v||² at worst, measured, bounded on the sequence and a priori; "
     "and how often the confidence ellipsoid holds the truth. docs/theory/ derives each.",
     settings=described,

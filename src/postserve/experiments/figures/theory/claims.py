@@ -1,6 +1,7 @@
 """What the figure claims: bounds above curves, lemmas that hold, coverage that was promised."""
 
 import numpy as np
+import numpy.typing as npt
 
 from postserve import theory
 from postserve.experiments.figure import Claim
@@ -13,10 +14,12 @@ from postserve.experiments.figures.theory.settings import (
     FORMS,
     GRAM,
     LARGEST,
+    LEMMAS,
     MEASURED,
     ONE,
     POWERS,
     REGRET,
+    SHARE,
     SLACK,
     bound_of,
     covered,
@@ -38,7 +41,7 @@ def claims(study: Study) -> list[Claim]:
     """Every one of them, at every recorded round and for every seed."""
     return [
         *(claim for policy in KINDS for claim in _of_regret(study, policy)),
-        *(_of_slack(study, noisy=noisy) for noisy in (False, True)),
+        *(claim for lemma in LEMMAS for claim in _of_slack(study, lemma)),
         _of_tightness(study),
         *_of_gram(study),
         *(_of_coverage(study, form, delta) for form in FORMS for delta in COVERED),
@@ -49,8 +52,7 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
     regret, bound = study.curves(REGRET, policy), study.curves(REGRET, bound_of(policy))
     largest = study.curves(REGRET, LARGEST)
     times = float((bound[:, -1] / regret[:, -1]).min())
-    below = study.rounds[bound.mean(axis=0) < largest.mean(axis=0)]
-    worth = f"from round {below[0]:,} on" if len(below) else f"at no round up to {study.horizon:,}"
+    worth = informative(study, bound.mean(axis=0) < largest.mean(axis=0))
     found, rate = slope(study, REGRET, policy), theory.rate(KINDS[policy], map_rate=0.5).horizon
     return [
         Claim(
@@ -58,7 +60,11 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
             "at least.",
             bool((bound >= regret).all()),
         ),
-        Claim(f"{policy}: on average the bound is below the largest gap times the rounds {worth}.", None),
+        Claim(
+            f"{policy}: on average the bound says something, being below the largest gap times the rounds, "
+            f"{worth}.",
+            None,
+        ),
         Claim(
             f"{policy}: regret grows with exponent {found}, the bound over the same rounds with "
             f"{slope(study, REGRET, bound_of(policy))}; stated, without logarithms: {rate:g}.",
@@ -67,14 +73,26 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
     ]
 
 
-def _of_slack(study: Study, *, noisy: bool) -> Claim:
-    least = min(float(study.curves(SLACK, power(p, noisy=noisy)).min()) for p in POWERS)
-    what = "with z seen with noise" if noisy else "without noise"
-    return Claim(
-        f"The potential lemma {what}: right less left is at least {least:.3g} for p in "
-        f"{', '.join(f'{p:g}' for p in POWERS)}.",
-        least >= 0.0,
-    )
+def informative(study: Study, below: npt.NDArray[np.bool_]) -> str:
+    """From where on a bound stays below the trivial one."""
+    above = study.rounds[~below]
+    if not len(above):
+        return "at every round"
+    stays = study.rounds[study.rounds > above[-1]]
+    return f"from round {stays[0]:,} on" if len(stays) else f"at no round up to {study.horizon:,}"
+
+
+def _of_slack(study: Study, lemma: str) -> list[Claim]:
+    least = min(float(study.curves(SLACK, power(p, lemma)).min()) for p in POWERS)
+    worth = informative(study, study.curves(SHARE, lemma).max(axis=0) < 1.0)
+    return [
+        Claim(
+            f"The potential lemma, {lemma}: right less left is at least {least:.3g} for p in "
+            f"{', '.join(f'{p:g}' for p in POWERS)}.",
+            least >= 0.0,
+        ),
+        Claim(f"The potential lemma, {lemma}: at p = 1 the right side is below T {worth}.", None),
+    ]
 
 
 def _of_tightness(study: Study) -> Claim:

@@ -1,4 +1,4 @@
-"""Six panels: bounds over regret, the lemmas' slack, tightness, the noisy Gram factor, coverage."""
+"""Eight panels: regret and bounds, the lemmas' slack and worth, tightness, noisy Gram matrix, coverage."""
 
 from typing import Any
 
@@ -15,10 +15,12 @@ from postserve.experiments.figures.theory.settings import (
     FORMS,
     GRAM,
     LARGEST,
+    LEMMAS,
     MEASURED,
     ONE,
     POWERS,
     REGRET,
+    SHARE,
     SLACK,
     bound_of,
     covered,
@@ -32,13 +34,14 @@ COLOURS = dict(zip(POWERS, ("#0072B2", "#009E73", "#E69F00", "#D55E00"), strict=
 
 def draw(study: Study) -> Any:
     """All panels over rounds, on logarithmic axes but for coverage."""
-    with style.picture(2, 3, height=4.1, width=4.7) as (made, axes):
+    with style.picture(2, 4, height=4.1, width=4.7) as (made, axes):
         _regret(axes[0, 0], study)
-        _slack(axes[0, 1], study, noisy=False)
-        _slack(axes[0, 2], study, noisy=True)
-        _tightness(axes[1, 0], study)
-        _gram(axes[1, 1], study)
-        _coverage(axes[1, 2], study)
+        for panel, lemma in zip(axes[0, 1:], LEMMAS, strict=True):
+            _slack(panel, study, lemma)
+        _worth(axes[1, 0], study)
+        _tightness(axes[1, 1], study)
+        _gram(axes[1, 2], study)
+        _coverage(axes[1, 3], study)
         for panel in axes.flat:
             panel.set_xscale("log")
             panel.set_xlim(1, study.horizon)
@@ -62,14 +65,28 @@ def _regret(panel: Any, study: Study) -> None:
     _legend(panel, 2)
 
 
-def _slack(panel: Any, study: Study, *, noisy: bool) -> None:
+def _slack(panel: Any, study: Study, lemma: str) -> None:
     for p in POWERS:
-        curves = study.curves(SLACK, power(p, noisy=noisy))
+        curves = study.curves(SLACK, power(p, lemma))
         style.draw_band(panel, study.rounds, curves, COLOURS[p], "-", power(p))
     panel.set_yscale("log")
-    what = "z seen with noise" if noisy else "without noise"
-    panel.set(title=f"potential lemma, {what}: slack", ylabel="right side - left side")
+    panel.set(title=f"potential lemma, {lemma}: slack", ylabel="right side - left side")
     _legend(panel, 4)
+
+
+def _worth(panel: Any, study: Study) -> None:
+    """Where a bound is below what is known without it."""
+    largest = study.curves(REGRET, LARGEST)
+    for policy in KINDS:
+        share = study.curves(REGRET, bound_of(policy)) / largest
+        style.draw_band(panel, study.rounds, share, style.look(policy)[0], (0, (4, 2)), bound_of(policy))
+    for lemma, colour in zip(LEMMAS, ("#000000", "#D55E00", "#CC79A7"), strict=True):
+        curves = study.curves(SHARE, lemma)
+        style.draw_band(panel, study.rounds, curves, colour, "-", f"lemma, {lemma}")
+    panel.axhline(1.0, color=style.REFERENCE, linestyle=":")
+    panel.set_yscale("log")
+    panel.set(title="a bound says something where it is below 1", ylabel="bound / trivial bound (p = 1)")
+    _legend(panel, 2)
 
 
 def _tightness(panel: Any, study: Study) -> None:

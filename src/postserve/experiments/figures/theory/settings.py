@@ -42,6 +42,7 @@ QUICK = Size(horizon=300, seeds=3, quick=True)
 
 REGRET = "regret"
 SLACK = "slack of the potential lemmas"
+SHARE = "the lemmas' right side, as a share of T"
 ONE = "left side at x_t = 1"
 GRAM = "share of A in the noisy A"
 COVERAGE = "coverage"
@@ -51,6 +52,12 @@ COVERED = (0.5, 0.1)
 """The deltas at which coverage is measured; at smaller ones it is hard to tell from 1."""
 COVERAGE_RUNS = 100
 """A seed."""
+
+WITHOUT, EVERYWHERE, IN_Z = "without noise", "noise in every direction", "z seen with noise"
+LEMMAS = (WITHOUT, EVERYWHERE, IN_Z)
+"""The potential lemma, the paper's generalised one, and ours for mean contexts, by what they allow."""
+EVERYWHERE_ROW = 0.25
+"""The longest row beside noise of length 1: with longer ones T_0 is later."""
 
 LARGEST = "largest gap, each round"
 MEASURED, FACTOR, A_PRIORI = "measured", "from g²/lambda_min(E)", "a priori"
@@ -67,9 +74,9 @@ def bound_of(policy: str) -> str:
     return f"{policy}: bound"
 
 
-def power(p: float, *, noisy: bool = False) -> str:
+def power(p: float, lemma: str | None = None) -> str:
     """The name of a lemma's curve."""
-    return f"p = {p:g}, z with noise" if noisy else f"p = {p:g}"
+    return f"p = {p:g}" if lemma is None else f"p = {p:g}, {lemma}"
 
 
 def covered(form: str, delta: float) -> str:
@@ -130,14 +137,30 @@ def largest_gap(environment: Any, horizon: int, seed: int) -> FloatArray:
     return np.asarray(constants(environment, POLINUCB, horizon).largest_gap * recorded_rounds(horizon))
 
 
-def slack(environment: Any, horizon: int, seed: int, p: float, noisy: bool) -> FloatArray:
-    """right - left of the potential lemma, or of the one for mean contexts where z is seen with noise."""
-    U, noise = _contexts(horizon, seed)
-    if noisy:
-        found = theory.mean_context_potential(U, noise, np.eye(5), p, DELTA)
-    else:
-        found = theory.elliptical_potential(U, np.eye(5), p)
+def slack(environment: Any, horizon: int, seed: int, p: float, lemma: str) -> FloatArray:
+    """right - left of a potential lemma."""
+    found = potential(horizon, seed, p, lemma)
     return (found.right_by_round - found.left_by_round)[recorded_rounds(horizon) - 1]
+
+
+def share_of_rounds(environment: Any, horizon: int, seed: int, lemma: str) -> FloatArray:
+    """right/T at p = 1: below 1 the lemma says something, since no round adds more than 1."""
+    found = potential(horizon, seed, 1.0, lemma)
+    rounds = recorded_rounds(horizon)
+    return found.right_by_round[rounds - 1] / rounds
+
+
+def potential(horizon: int, seed: int, p: float, lemma: str) -> theory.Potential:
+    """Both sides of a lemma, on a sequence that it is about."""
+    if lemma == EVERYWHERE:
+        X, noise = _noise_everywhere(horizon, seed)
+        return theory.generalized_elliptical_potential(
+            X, noise, np.eye(2), p, DELTA, sigma_squared=0.5, noise_bound=1.0, x_bound=EVERYWHERE_ROW
+        )
+    U, noise = _contexts(horizon, seed)
+    if lemma == IN_Z:
+        return theory.mean_context_potential(U, noise, np.eye(5), p, DELTA)
+    return theory.elliptical_potential(U, np.eye(5), p)
 
 
 def left_at_one(environment: Any, horizon: int, seed: int, p: float) -> FloatArray:
@@ -176,13 +199,20 @@ def _contexts(horizon: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return U, np.hstack([np.zeros((horizon, 3)), rng.standard_normal((horizon, 2))])
 
 
+def _noise_everywhere(horizon: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Rows of one length in the plane, and noise of length 1, both in any direction: sigma² = 1/2."""
+    angles = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, size=(2, horizon))
+    rows, noise = np.stack([np.cos(angles), np.sin(angles)], axis=2)
+    return EVERYWHERE_ROW * rows, noise
+
+
 def quantities() -> dict[tuple[str, str], Quantity]:
     """All that is computed, by its panel and its name there."""
     return {
         **{(REGRET, bound_of(policy)): Quantity(regret_bound, (policy,)) for policy in KINDS},
         (REGRET, LARGEST): Quantity(largest_gap),
-        **{(SLACK, power(p)): Quantity(slack, (p, False)) for p in POWERS},
-        **{(SLACK, power(p, noisy=True)): Quantity(slack, (p, True)) for p in POWERS},
+        **{(SLACK, power(p, lemma)): Quantity(slack, (p, lemma)) for lemma in LEMMAS for p in POWERS},
+        **{(SHARE, lemma): Quantity(share_of_rounds, (lemma,)) for lemma in LEMMAS},
         **{(ONE, power(p)): Quantity(left_at_one, (p,)) for p in POWERS},
         (GRAM, MEASURED): Quantity(gram_share, ("ratio",)),
         (GRAM, FACTOR): Quantity(gram_share, ("factor",)),
@@ -214,8 +244,10 @@ def described(size: Size) -> Mapping[str, str]:
         f"{N_ARMS} arms, reward noise {REWARD_NOISE:g}; the theory's radii (determinant form, delta "
         f"{DELTA:g} shared out) and joint optimism; ridge {RIDGE:g} for poLinUCB, optimal_ridge for "
         "LinUCB(phi_hat)",
-        SLACK: "right side less left; u = (x, phi(x)), x normal in 3 dimensions, phi linear into 2; then "
-        "with normal noise of z in the matrix",
+        SLACK: "right side less left; u = (x, phi(x)), x normal in 3 dimensions, phi linear into 2, without "
+        "noise and with normal noise of z in the matrix; for the paper's generalised lemma, which wants "
+        f"noise in every direction, rows of length {EVERYWHERE_ROW:g} in the plane and noise of length 1",
+        SHARE: "the same sequences, p = 1: below 1 a lemma says more than that no round adds more than 1",
         ONE: "sum of t^{-p}",
         GRAM: "largest s with A~ >= s A, the same u and noise, ridge 1; 0 where there is none",
         COVERAGE: f"share of {COVERAGE_RUNS} runs a seed, an arm that is chosen adaptively; dim_x = dim_z = "
