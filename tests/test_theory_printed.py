@@ -84,10 +84,8 @@ def test_the_generalised_lemmas_argument_fails_for_stacked_contexts() -> None:
 
 def test_bernsteins_variance_is_an_expectation() -> None:
     """Printed: ||sum X_i X_i^T||, without E. A draw without any summand would make the tail too small."""
-    rng = np.random.default_rng(0)
-    drawn = rng.choice([0.0, 1.0], p=[0.99, 0.01], size=(20_000, 100)) * rng.choice(
-        [-1.0, 1.0], (20_000, 100)
-    )
+    rng, shape = np.random.default_rng(0), (20_000, 100)
+    drawn = rng.choice([0.0, 1.0], p=[0.99, 0.01], size=shape) * rng.choice([-1.0, 1.0], size=shape)
     measured = (np.abs(drawn.sum(axis=1)) >= 2.0).mean()
     realised = (drawn**2).sum(axis=1)
     assert (realised == 0.0).mean() > 0.3

@@ -151,11 +151,11 @@ def regret_bound(
 
     `u_bound` bounds what the arms regress on, and `x_bound` (by default u_bound) the map's `map_dim`
     features (by default dim_u, which is at least dim_x). Both must hold in EVERY round: for Gaussian z take
-    a u_bound that is likely for all T of them, and add what it fails with to delta. `noise_factor` is 2 for
-    noise of z that is symmetric given the past; for any other pass `bounded_noise_factor`. `noise_scale` is
-    the reward's, `z_noise_scale` that of beta·eps/||beta||, which only Algorithm 2 asks for. For gaps up
-    to g, divide w_bound, beta_bound and noise_scale by g, and multiply the bound by it: that is the same
-    problem in units of g.
+    a u_bound >= ||(x, phi(x))|| that is likely for all T of them, and add what it fails with to delta.
+    `noise_factor` is 2 for noise of z that is symmetric given the past; for any other noise pass
+    `bounded_noise_factor`. `noise_scale` is the reward's, `z_noise_scale` that of beta·eps/||beta||, which
+    only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound and noise_scale by g, and
+    multiply the bound by it: that is the same problem in units of g.
 
     The paper's constants differ: 8 C0 for 32 4^alpha C0², K zeta² d_u for 4 K zeta² d_u, zeta where both
     w~ and w* lie within zeta of w_hat, 1 for the length of the optimistic beta, and a noise term of a

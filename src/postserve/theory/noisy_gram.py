@@ -128,9 +128,9 @@ def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: 
 
     Gaussian noise, independent and of one covariance: sigma² (sqrt(n) - sqrt(dim_z) - sqrt(2 log(1/delta)))²
     (Davidson and Szarek). Noise at most `noise_bound` L long, with that covariance given the past:
-    n sigma² (1 - sqrt(2 L² log(dim_z/delta)/(n sigma²))) (matrix Chernoff, Tropp 2015). Both are n sigma²/2
-    at least once n is a few times dim_z + log(1/delta), in units of L²/sigma². An arm's n-th pull counts
-    as n here: the noise comes after the arm was chosen.
+    n sigma² (1 - sqrt(2 L² log(dim_z/delta)/(n sigma²))) (matrix Chernoff for martingales, Tropp 2011).
+    Both are n sigma²/2 at least once n is a few times dim_z + log(1/delta), in units of L²/sigma². An arm's
+    n-th pull counts as n here: the noise comes after the arm was chosen.
 
     >>> noise_floor(n=100, dim_z=4, sigma=1.0, delta=np.exp(-2.0))
     36.0
