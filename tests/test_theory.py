@@ -1,6 +1,7 @@
 """The lemmas, on random and on adversarial sequences, against direct computation and simulation."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -437,3 +438,44 @@ def test_coverage_is_a_function_of_its_seed() -> None:
 def test_refusals_say_what_is_wrong(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+U, NOISE = np.ones((3, 2)), np.ones((3, 1))
+MAP = {"horizon": 10, "map_dim": 2, "dim_z": 2, "x_bound": 1.0, "delta": 0.1}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theory.prediction_bias(np.ones((1, 2)), [1.0], ridge=1e-300),
+        lambda: theory.prediction_bias(1e8 * np.ones((2, 2)), [1.0, 1.0], ridge=1e-9),
+        lambda: theory.noisy_gram_factor(1e8 * U, NOISE, ridge=1e-9, noise_scale=1.0, sigma=1.0),
+        lambda: theory.noisy_gram_factor(U, NOISE, ridge=1.0, noise_scale="loud", sigma=1.0),
+        lambda: theory.noisy_gram_factor(U, NOISE, ridge=1.0, noise_scale=[1.0, 2.0], sigma=1.0),
+        lambda: theory.noisy_gram_bound(n=10, log_det_ratio=1.0, noise_scale=[], sigma=1.0),
+        lambda: theory.cross_bound(log_det_ratio=1.0, noise_scale=[-1.0], delta=0.1),
+        lambda: theory.cross_bound(log_det_ratio=1.0, noise_scale=np.nan, delta=0.1),
+        lambda: theory.ridge_map_constant(**MAP, noise_scale=[1.0, np.nan]),
+        lambda: theory.ridge_map_constant(**MAP, row_bound=-1.0),
+        lambda: theory.mean_context_bound("a", delta=0.1),
+        lambda: theory.mean_context_bound(None, delta=0.1),
+        lambda: theory.mean_context_bound(-50.0, delta=0.1),
+        lambda: theory.generalized_elliptical_potential(
+            np.ones((2, 1)), np.ones((2, 1)), [[1.0]], sigma_squared=1e-155, noise_bound=1.0
+        ),
+        lambda: theory.noise_floor(n=10, dim_z=1, sigma=5.0, delta=0.1, noise_bound=1.0),
+        lambda: theory.noise_floor(n=10, dim_z=1, sigma=0.0, delta=0.1, noise_bound="x"),
+        lambda: theory.confidence_coverage(horizon=5, dim_x=1, dim_z=1, z_noise=1e6, runs=5),
+        lambda: theory.assumption_constant(c0=1.0, horizon=10, delta=1e-323, n_maps=2**60),
+        lambda: theory.noisy_matrix_lemma(
+            np.ones((2, 0)), np.ones((2, 0)), noise_covariance=np.ones((0, 0)), noise_bound=1.0
+        ),
+    ],
+)
+def test_what_a_result_cannot_take_is_refused_in_words(call: Any) -> None:
+    with pytest.raises(InvalidInput, match="wanted"):
+        call()
+
+
+def test_no_noise_has_no_rate() -> None:
+    assert theory.noisy_matrix_exponent(sigma_squared=0.0, noise_bound=1e-40, x_bound=1.0) == 0.0

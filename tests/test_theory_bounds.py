@@ -300,7 +300,7 @@ def test_rates_are_those_of_the_paper_but_for_jensen() -> None:
         ("x_bound", -1.0, "x_bound is -1, wanted a number at least 0"),
         ("map_ridge", 0.0, "map_ridge is 0, wanted a number above 0"),
         ("dim_u", 1, "dim_u is 1, wanted a whole number of at least 2"),
-        ("delta", 1.0, "delta is 1, wanted a number above 0 and below 1"),
+        ("delta", 1.0, "delta is 1, wanted a number at least 1e-100 and below 1"),
     ],
 )
 def test_refusals_name_the_argument(name: str, value: Any, wanted: str) -> None:

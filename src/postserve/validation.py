@@ -95,6 +95,16 @@ def number(
     return result
 
 
+def scales(name: str, value: Any, dim: int | None) -> FloatArray:
+    """Numbers of at least 0, one an output: one for all of dim outputs, or dim of them (None: any number)."""
+    if isinstance(value, Real | np.bool_):
+        value = [number(name, value)] * (1 if dim is None else dim)
+    found = vector(name, value, dim).copy()
+    if not len(found) or (found < 0.0).any():
+        raise InvalidInput(f"{name} is {value!r}, wanted numbers of at least 0")
+    return found
+
+
 def reward_value(value: Any) -> float:
     """A finite reward; True and False are 1 and 0."""
     result = _finite("reward", value)

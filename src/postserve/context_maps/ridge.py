@@ -1,18 +1,15 @@
 """Recursive ridge regression of z on x or on features of it."""
 
-from numbers import Real
-
 import numpy as np
 import numpy.typing as npt
 
 from postserve import confidence
 from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
-from postserve.errors import InvalidInput
 from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
-from postserve.validation import flag, number, one_of, vector
+from postserve.validation import flag, number, one_of, scales
 
 
 class RidgeMap(SharedMap):
@@ -61,8 +58,8 @@ class RidgeMap(SharedMap):
             map_radius = number("map_radius", map_radius, least=0.0)
         self.map_radius = map_radius
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
-        self.noise_scale = _per_output("noise_scale", noise_scale, self.dim_z)
-        self.row_bound = _per_output("row_bound", row_bound, self.dim_z)
+        self.noise_scale = scales("noise_scale", noise_scale, self.dim_z)
+        self.row_bound = scales("row_bound", row_bound, self.dim_z)
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
@@ -180,11 +177,3 @@ class RidgeMap(SharedMap):
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
         self._models.restore(arrays)
-
-
-def _per_output(name: str, value: npt.ArrayLike, dim_z: int) -> FloatArray:
-    single = isinstance(value, Real | np.bool_)
-    scales = vector(name, [number(name, value)] * dim_z if single else value, dim_z).copy()
-    if (scales < 0.0).any():
-        raise InvalidInput(f"{name} is {value!r}, wanted numbers of at least 0")
-    return scales

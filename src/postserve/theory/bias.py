@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from postserve.theory.concentration import longest_row
+from postserve.theory.concentration import longest_row, lower_root
 from postserve.validation import matrix, number, vector
 
 
@@ -36,7 +36,7 @@ def prediction_bias(
     errors = vector("errors", errors, len(U))
     ridge = number("ridge", ridge, above=0.0)
     u_bound = longest_row("u", U, u_bound)
-    root = np.linalg.cholesky(ridge * np.eye(U.shape[1]) + U.T @ U)
+    root = lower_root(ridge * np.eye(U.shape[1]) + U.T @ U, ridge)
     return PredictionBias(
         bias=float(np.linalg.norm(solve_triangular(root, U.T @ errors, lower=True))),
         projected=float(np.linalg.norm(errors)),

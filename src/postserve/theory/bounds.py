@@ -13,7 +13,10 @@ from postserve import confidence
 from postserve.errors import InvalidInput
 from postserve.theory.potential import mean_context_bound
 from postserve.theory.rates import KINDS, Kind
-from postserve.validation import integer, number, one_of
+from postserve.validation import integer, number, one_of, scales
+
+LEAST_DELTA = 1e-100
+"""Smaller ones cannot be shared out in doubles."""
 
 
 class Shares(NamedTuple):
@@ -56,7 +59,7 @@ def shares(delta: float, *, n_arms: int, n_maps: int = 1) -> Shares:
     >>> shares(0.06, n_arms=4, n_maps=4).map
     0.005
     """
-    third = number("delta", delta, above=0.0, below=1.0) / 3.0
+    third = number("delta", delta, least=LEAST_DELTA, below=1.0) / 3.0
     n_arms, n_maps = integer("n_arms", n_arms, least=1), integer("n_maps", n_maps, least=1)
     return Shares(third / n_arms, third / n_maps, third)
 
@@ -100,15 +103,16 @@ def ridge_map_constant(
     4.0
     """
     horizon, map_dim = integer("horizon", horizon, least=1), integer("map_dim", map_dim, least=1)
+    dim_z = integer("dim_z", dim_z, least=1)
     x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     radius = confidence.map_radius_determinant(
         width=1.0,
         log_det_ratio=_log_det(horizon, 1, map_dim, x_bound, map_ridge),
         ridge=map_ridge,
-        noise_scale=noise_scale,
-        row_bound=row_bound,
+        noise_scale=scales("noise_scale", noise_scale, dim_z),
+        row_bound=scales("row_bound", row_bound, dim_z),
         delta=shares(delta, n_arms=1, n_maps=n_maps).map,
-        dim_z=integer("dim_z", dim_z, least=1),
+        dim_z=dim_z,
     )
     return float(radius)
 

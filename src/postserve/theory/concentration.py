@@ -62,7 +62,7 @@ def noisy_matrix_exponent(*, sigma_squared: float, noise_bound: float, x_bound: 
     most = noise_bound**2 * (1.0 + ROUNDING)  # noise of one length in one dimension has sigma = L_eps
     sigma_squared = number("sigma_squared", sigma_squared, least=0.0, most=most)
     reach = noise_bound + number("x_bound", x_bound, least=0.0)
-    return sigma_squared**2 / (8.0 * noise_bound**2 * reach**2)
+    return (sigma_squared / noise_bound / reach) ** 2 / 8.0
 
 
 def noisy_matrix_lemma(
@@ -88,6 +88,8 @@ def noisy_matrix_lemma(
     """
     X = matrix("X", X, None, None)
     n, dim = X.shape
+    if not dim:
+        raise InvalidInput(f"X has shape {X.shape}, wanted at least one column")
     noise = matrix("noise", noise, n, dim)
     covariance = matrix("noise_covariance", noise_covariance, dim, dim)
     if not np.array_equal(covariance, covariance.T):
@@ -114,3 +116,13 @@ def longest_row(name: str, rows: FloatArray, bound: float | None = None) -> floa
     if bound is None:
         return longest
     return number(f"{name}_bound", bound, least=longest * (1.0 - ROUNDING))
+
+
+def lower_root(gram: FloatArray, ridge: float) -> FloatArray:
+    """L of gram = L L^T, where the ridge in it is large enough for there to be one."""
+    try:
+        return np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+    except np.linalg.LinAlgError as error:
+        raise InvalidInput(
+            f"ridge is {ridge:g}, wanted one that rounding leaves visible beside {np.abs(gram).max():g}"
+        ) from error

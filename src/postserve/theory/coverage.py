@@ -5,8 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from postserve import confidence
+from postserve.errors import InvalidInput
 from postserve.types import FloatArray
 from postserve.validation import integer, number
+
+REFRESH = 64
+"""Rounds after which the inverses are computed anew: rank-one updates lose digits."""
+FARTHEST = 1e8
+"""The most that a squared length may be in units of the ridge: beyond, rounding would be judged."""
 
 
 class Covered(NamedTuple):
@@ -57,6 +63,10 @@ def confidence_coverage(
     z_noise, delta = number("z_noise", z_noise, least=0.0), number("delta", delta, above=0.0, below=1.0)
     rng = np.random.default_rng(integer("seed", seed, least=0))
     dim_u, u_bound = dim_x + dim_z, float(np.hypot(1.0, 1.0 + z_noise))
+    if u_bound**2 > FARTHEST * ridge:
+        raise InvalidInput(
+            f"ridge is {ridge:g}, wanted at least {u_bound**2 / FARTHEST:g}: smaller ones drown in rounding"
+        )
     phi = rng.standard_normal((runs, dim_z, dim_x))
     phi /= np.linalg.norm(phi, 2, axis=(1, 2), keepdims=True)
     weights = np.concatenate([_on_sphere(rng, runs, dim) for dim in (dim_x, dim_z)], axis=1)
@@ -91,6 +101,8 @@ def confidence_coverage(
         gain = (along * u).sum(axis=1)
         gram += u[:, :, None] * u[:, None, :]
         inverse -= along[:, :, None] * along[:, None, :] / (1.0 + gain)[:, None, None]
+        if t % REFRESH == REFRESH - 1:
+            inverse[:] = np.linalg.inv(gram)
         moment += reward[:, None] * u
         log_det += np.log1p(gain)
         pulls += chosen

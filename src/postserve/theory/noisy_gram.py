@@ -8,7 +8,8 @@ import numpy.typing as npt
 from scipy.linalg import eigh, solve_triangular
 
 from postserve.errors import InvalidInput
-from postserve.validation import integer, matrix, number
+from postserve.theory.concentration import ROUNDING, lower_root
+from postserve.validation import integer, matrix, number, scales
 
 
 class NoisyGram(NamedTuple):
@@ -59,7 +60,7 @@ def noisy_gram_factor(
         raise InvalidInput(f"noise has shape {noise.shape}, wanted rows, and at most {dim_u} columns")
     ridge = number("ridge", ridge, above=0.0)
     gram = ridge * np.eye(dim_u) + U.T @ U
-    root = np.linalg.cholesky(gram)
+    root = lower_root(gram, ridge)
     noisy = np.hstack([U[:, : dim_u - dim_z], U[:, dim_u - dim_z :] + noise])
     least = eigh(ridge * np.eye(dim_u) + noisy.T @ noisy, gram, eigvals_only=True)[0]
     half = solve_triangular(root, U.T @ noise, lower=True)
@@ -72,7 +73,7 @@ def noisy_gram_factor(
         bound=noisy_gram_bound(
             n=n,
             log_det_ratio=log_det_ratio,
-            noise_scale=np.broadcast_to(np.asarray(noise_scale, dtype=np.float64), (dim_z,)),
+            noise_scale=scales("noise_scale", noise_scale, dim_z),
             sigma=sigma,
             delta=delta,
             noise_bound=noise_bound,
@@ -100,11 +101,11 @@ def noisy_gram_bound(
     ...  for n in (50, 500, 5000)]
     [inf, 1.085, 1.006]
     """
-    scales = np.atleast_1d(np.asarray(noise_scale, dtype=np.float64))
+    each_scale = scales("noise_scale", noise_scale, None)
     delta = number("delta", delta, above=0.0, below=1.0) / 2.0
-    cross = cross_bound(log_det_ratio=log_det_ratio, noise_scale=scales, delta=delta)
+    cross = cross_bound(log_det_ratio=log_det_ratio, noise_scale=each_scale, delta=delta)
     return _factor(
-        cross, noise_floor(n=n, dim_z=len(scales), sigma=sigma, delta=delta, noise_bound=noise_bound)
+        cross, noise_floor(n=n, dim_z=len(each_scale), sigma=sigma, delta=delta, noise_bound=noise_bound)
     )
 
 
@@ -117,10 +118,10 @@ def cross_bound(*, log_det_ratio: float, noise_scale: npt.ArrayLike, delta: floa
     >>> cross_bound(log_det_ratio=3.0, noise_scale=[1.0, 2.0], delta=2.0 * np.exp(-1.0))
     25.0
     """
-    scales = np.atleast_1d(np.asarray(noise_scale, dtype=np.float64))
+    each_scale = scales("noise_scale", noise_scale, None)
     delta = number("delta", delta, above=0.0, below=1.0)
-    each = number("log_det_ratio", log_det_ratio, least=0.0) + 2.0 * math.log(len(scales) / delta)
-    return float((scales**2).sum() * each)
+    each = number("log_det_ratio", log_det_ratio, least=0.0) + 2.0 * math.log(len(each_scale) / delta)
+    return float((each_scale**2).sum() * each)
 
 
 def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: float | None = None) -> float:
@@ -138,14 +139,16 @@ def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: 
     180.0
     """
     n, dim_z = integer("n", n, least=1), integer("dim_z", dim_z, least=1)
-    sigma, delta = number("sigma", sigma, least=0.0), number("delta", delta, above=0.0, below=1.0)
-    if noise_bound is None:
+    length = None if noise_bound is None else number("noise_bound", noise_bound, above=0.0)
+    most = None if length is None else length * (1.0 + ROUNDING)
+    sigma = number("sigma", sigma, least=0.0, most=most)
+    delta = number("delta", delta, above=0.0, below=1.0)
+    if length is None:
         root = math.sqrt(n) - math.sqrt(dim_z) - math.sqrt(-2.0 * math.log(delta))
         return sigma**2 * max(0.0, root) ** 2
     mean = n * sigma**2
     if mean == 0.0:
         return 0.0
-    length = number("noise_bound", noise_bound, above=0.0)
     lost = length * math.sqrt(2.0 * math.log(dim_z / delta) / mean)
     return mean * max(0.0, 1.0 - lost)
 

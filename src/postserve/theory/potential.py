@@ -14,7 +14,10 @@ from scipy.linalg import solve_triangular
 from postserve.errors import InvalidInput
 from postserve.theory.concentration import longest_row, noisy_matrix_exponent
 from postserve.types import FloatArray
-from postserve.validation import matrix, number
+from postserve.validation import matrix, number, vector
+
+MOST_ROUNDS = 2.0**62
+"""A lemma that begins later says nothing of anything."""
 
 
 class Potential(NamedTuple):
@@ -101,7 +104,12 @@ def generalized_elliptical_potential(
     if rate == 0.0:
         raise InvalidInput("sigma_squared is 0, wanted above 0: else the lemma says nothing")
     # 1 - e^{-r} >= r/2 sums the tails from T_0 - 1 on to 4 dim e^{-r (T_0 - 1)}/r.
-    first_round = math.ceil(1.0 + math.log(4.0 * X.shape[1] / (delta * rate)) / rate)
+    exact = 1.0 + (math.log(4.0 * X.shape[1]) - math.log(delta) - math.log(rate)) / rate
+    if exact > MOST_ROUNDS:
+        raise InvalidInput(
+            f"sigma_squared is {sigma_squared:g}, wanted more of it: the lemma begins at round {exact:.3g}"
+        )
+    first_round = math.ceil(exact)
     clean = 2.0 * np.cumsum(np.log1p(_widths(X, X, X0)))
     left = np.cumsum(np.minimum(_widths(X, X + noise, X0), 1.0) ** p)
     rounds = np.arange(1.0, len(X) + 1.0)
@@ -151,7 +159,11 @@ def mean_context_bound(
     """
     delta = number("delta", delta, above=0.0, below=1.0)
     factor = number("noise_factor", noise_factor, least=1.0)
-    return np.asarray(factor * np.e / (np.e - 1.0) * (2.0 * np.asarray(log_det_ratio) - np.log(delta)))
+    grown = vector("log_det_ratio", np.atleast_1d(log_det_ratio), None)
+    if grown.min(initial=0.0) < 0.0:
+        raise InvalidInput(f"log_det_ratio is {grown.min():g}, wanted at least 0: matrices only grow")
+    bound = factor * np.e / (np.e - 1.0) * (2.0 * grown - np.log(delta))
+    return np.asarray(bound.reshape(np.shape(log_det_ratio)))
 
 
 def bounded_noise_factor(*, u_bound: float, ridge: float) -> float:
