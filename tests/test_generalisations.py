@@ -23,11 +23,13 @@ from postserve import (
     PerArmMap,
     PoLinTS,
     PoLinUCB,
+    RandomPolicy,
     RidgeMap,
     RobustPoLinUCB,
     StateMismatch,
     load,
 )
+from postserve.policies import inputs
 
 MODELS = ("disjoint", "shared", "hybrid")
 
@@ -237,6 +239,32 @@ def test_named_inputs_go_through_a_column_transformer() -> None:
     assert len(wrapped.select_batch(PEOPLE, rng).arms) == 3
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_names_may_come_from_either_library(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = pytest.importorskip(library)
+    monkeypatch.setattr(inputs, "FRAMES", (library,))
+    people = frames.DataFrame(PEOPLE.to_dict(as_series=False))
+    rows = NAMED.transform(PEOPLE)
+    for x, row in (
+        (people, rows),  # a row an arm
+        (people[:1], rows[0]),  # one x
+        (people[["town", "age", "unused"]], rows),  # in another order
+        (PEOPLE.to_dicts()[2], rows[2]),
+    ):
+        arms = 3 if np.ndim(row) == 2 else 2
+        named, plain = LinUCB(arms, 3, x_features=NAMED), LinUCB(arms, 3)
+        for policy in (named, plain):
+            policy.update({"age": 41.0, "town": "b"} if policy is named else row_of_41(), 1, None, 1.0)
+        np.testing.assert_array_equal(named.propensities(x), plain.propensities(row))
+    if library == "pandas":  # a row is a Series, with names or with numbers alone
+        np.testing.assert_array_equal(named.propensities(people.iloc[0]), plain.propensities(rows[0]))
+        np.testing.assert_array_equal(plain.propensities(frames.Series(rows[0])), plain.propensities(rows[0]))
+
+
+def row_of_41() -> Any:
+    return NAMED.transform(pl.DataFrame([{"age": 41.0, "town": "b"}]))[0]
+
+
 def test_candidates_may_be_a_frame() -> None:
     policy = LinUCB(None, 3, model="shared", x_features=NAMED)
     policy.update({"age": 30.0, "town": "a"}, 0, None, 1.0)
@@ -267,6 +295,7 @@ def test_what_a_pipeline_imputes_may_be_missing() -> None:
     ("x", "message"),
     [
         ({"town": "a"}, "x_features fail on x .*age"),
+        ({"colour": "a"}, "x has no age, town, unused, wanted age, town, unused"),
         (["a", 1.0], "x has shape .* wanted numbers in a row, or names with values"),
         ("a", "x_features fail on x|x has shape"),
         (None, "x_features fail on x|x has shape"),
@@ -286,6 +315,23 @@ def test_features_of_another_length_are_refused() -> None:
         LinUCB(2, 4, x_features=NAMED).update({"age": 1.0, "town": "a"}, 0, None, 1.0)
     with pytest.raises(InvalidInput, match="x_features is a int, wanted a callable or a fitted transformer"):
         LinUCB(2, 4, x_features=7)  # type: ignore[arg-type]
+
+
+def test_names_without_features_are_refused_but_by_who_does_not_look() -> None:
+    with pytest.raises(InvalidInput, match="x has names, wanted numbers, or x_features that make numbers"):
+        LinUCB(2, 3).update({"age": 1.0}, 0, None, 1.0)
+    rng = np.random.default_rng(0)
+    assert RandomPolicy(3).select({"age": 1.0}, rng).propensity == pytest.approx(1 / 3)
+    assert RandomPolicy(3).select(PEOPLE, rng).propensity == pytest.approx(1 / 3)
+    assert RandomPolicy(None).select(PEOPLE.to_dicts(), rng).propensity == pytest.approx(1 / 3)
+    assert len(RandomPolicy(2).select_batch(PEOPLE, rng).arms) == 3
+
+
+def test_options_a_policy_does_not_have_are_named_in_its_own_name() -> None:
+    with pytest.raises(TypeError, match="LinUCB has no option alpha, wanted some of model, ridge"):
+        LinUCB(2, 3, alpha=1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="PoLinTS has no option optimism"):
+        PoLinTS(2, RidgeMap(3, 1), optimism="joint")  # type: ignore[call-arg]
 
 
 def test_features_are_handed_back_on_loading(tmp_path: Path) -> None:

@@ -58,16 +58,6 @@ def context(name: str, value: Any, dim: int | None, arms: int | None) -> FloatAr
     return array
 
 
-def cube(name: str, value: Any, dim: int | None) -> FloatArray:
-    """A batch of what `context` takes: finite, (n, dim) or (n, arms, dim)."""
-    array = _floats(name, value)
-    if array.ndim not in (2, 3) or dim not in (None, array.shape[-1]):
-        length = "m" if dim is None else dim
-        raise InvalidInput(f"{name} has shape {array.shape}, wanted (n, {length}) or (n, arms, {length})")
-    _check_finite(name, array)
-    return array
-
-
 def number(
     name: str,
     value: Any,

@@ -181,6 +181,15 @@ class ArmModels:
         )
 
 
+def check_options(policy: object, options: Mapping[str, Any]) -> None:
+    """Say which option a policy does not know, in its own name."""
+    if unknown := [name for name in options if name not in DEFAULTS]:
+        wanted = ", ".join(DEFAULTS)
+        raise TypeError(
+            f"{type(policy).__name__} has no option {', '.join(unknown)}, wanted some of {wanted}"
+        )
+
+
 DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
 
 

@@ -262,18 +262,18 @@ class BasePolicy(Persistent, abstract=True):
         """How many rows x has if it has any; None where it may be any number."""
         return None if self._by_row else len(slots)
 
-    def _placed(self, x: FloatArray, slots: IntArray, name: str = "x") -> tuple[FloatArray, IntArray]:
+    def _placed(
+        self, x: FloatArray, slots: IntArray, what: Inputs | None = None
+    ) -> tuple[FloatArray, IntArray]:
         """x and slots in rising order: if x has rows, one a slot; in a decision set they are the slots."""
         if self._by_row:
             if x.ndim != 2 or not len(x):
-                raise InvalidInput(
-                    f"{name} has shape {x.shape}, wanted (n, {x.shape[-1]}): a row a candidate"
-                )
+                wanted = f"(n, {x.shape[-1]}): a row a candidate"
+                raise InvalidInput(f"{(what or self._x).label} has shape {x.shape}, wanted {wanted}")
             return x, np.arange(len(x), dtype=np.int64)
         if x.ndim == 2 and len(x) != len(slots):
-            raise InvalidInput(
-                f"{name} has shape {x.shape}, wanted ({len(slots)}, {x.shape[1]}): a row an arm"
-            )
+            wanted = f"({len(slots)}, {x.shape[1]}): a row an arm"
+            raise InvalidInput(f"{(what or self._x).label} has shape {x.shape}, wanted {wanted}")
         if slots is self._all_slots:
             return x, slots
         order = np.argsort(slots)  # in which order arms are named is no matter

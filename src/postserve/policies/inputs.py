@@ -15,7 +15,7 @@ import numpy as np
 from postserve.context_maps.features import Features, Transformer, check_callable, probe, raw_rows
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import context, cube, matrix, refuse_masked, vector
+from postserve.validation import context, matrix, refuse_masked, vector
 
 FRAMES = ("pandas", "polars")
 """Where a named row becomes a frame of one row, the first of these that is installed makes it."""
@@ -40,30 +40,28 @@ class Inputs:
     def one(self, value: Any) -> FloatArray:
         """One x, or one z, as the models see it."""
         if self.features is None:
-            return vector(self.name, value, self.dim)
+            return vector(self.name, self._without_names(value), self.dim)
         rows = self._features_of([value])
-        return vector(self._label, rows[0], self.dim)
+        return vector(self.label, rows[0], self.dim)
 
     def one_or_rows(self, value: Any, arms: int | None) -> FloatArray:
         """One for all arms, (dim,), or one row an arm, (arms, dim); None leaves their number free."""
         if self.features is None:
-            return context(self.name, value, self.dim, arms)
+            return context(self.name, self._without_names(value), self.dim, arms)
         if not _is_many(value) or (_is_frame(value) and len(value) == 1 and arms is not None):
             return self.one(value)
-        return context(self._label, self._features_of(value), self.dim, arms)
+        return context(self.label, self._features_of(value), self.dim, arms)
 
     def many(self, value: Any, n: int | None) -> FloatArray:
         """One a row of a batch, (n, dim)."""
         if self.features is None:
-            return matrix(self.name.upper(), value, n, self.dim)
+            return matrix(self.name.upper(), self._without_names(value), n, self.dim)
         nothing = hasattr(value, "__len__") and len(value) == 0  # which transformers refuse
         rows = np.empty((0, self.dim or 0)) if nothing else self._features_of(value)
-        return matrix(self._label, rows, n, self.dim)
+        return matrix(self.label, rows, n, self.dim)
 
     def rounds(self, value: Any, arms: int | None) -> Iterable[FloatArray]:
         """A batch of what `one_or_rows` takes: its first axis is that of the rounds."""
-        if self.features is None:
-            return cube(self.name.upper(), value, self.dim)
         if isinstance(value, np.ndarray) and value.ndim == 3:
             flat = self.many(value.reshape(-1, value.shape[2]), None)
             return flat.reshape(*value.shape[:2], -1)
@@ -79,8 +77,20 @@ class Inputs:
         return probe(self.features, getattr(self.features, "n_features_in_", self.dim))
 
     @property
-    def _label(self) -> str:
-        return f"{self.name}_features({self.name})"
+    def label(self) -> str:
+        """What it is that the models see."""
+        return self.name if self.features is None else f"{self.name}_features({self.name})"
+
+    def _without_names(self, value: Any) -> Any:
+        """Numbers as they are; names are refused, or not looked at where nothing is."""
+        if self.dim is None and _has_names(value):
+            return np.zeros((len(value), 0) if _is_many(value) else 0)
+        first = value[0] if isinstance(value, list | tuple) and value else value
+        if isinstance(first, Mapping):  # a Series or a frame of numbers is an array, too
+            raise InvalidInput(
+                f"{self.name} has names, wanted numbers, or {self.name}_features that make numbers of them"
+            )
+        return value
 
     def _features_of(self, values: Any) -> FloatArray:
         """The features of every row, as an array that is still to be checked."""
@@ -113,7 +123,23 @@ class Inputs:
             raise InvalidInput(
                 f"{self.name} has names, wanted {self.name}_features that were fitted on a DataFrame"
             )
-        return _frame([name for name in fitted_on if name in rows[0]], rows)
+        names = [name for name in fitted_on if name in rows[0]]
+        for i, row in enumerate(rows):
+            if missing := [name for name in names or fitted_on if name not in row]:
+                where = f" in row {i}" if len(rows) > 1 else ""
+                raise InvalidInput(
+                    f"{self.name} has no {', '.join(missing)}{where}, wanted {', '.join(fitted_on)}"
+                )
+        return self._frame(names, rows)
+
+    def _frame(self, names: list[str], rows: list[Any]) -> Any:
+        for library in FRAMES:
+            try:
+                frames = import_module(library)
+            except ImportError:
+                continue
+            return frames.DataFrame({name: [row[name] for row in rows] for name in names})
+        raise InvalidInput(f"{self.name} has names, wanted {' or '.join(FRAMES)} to be installed")
 
     def _rows(self, values: Any) -> Iterator[Any]:
         """One row after the other, copied: named ones as mappings, others as arrays."""
@@ -156,6 +182,12 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "shape")
 
 
+def _has_names(value: Any) -> bool:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        return _has_names(value[0])
+    return _is_frame(value) or hasattr(value, "keys")
+
+
 def _is_many(value: Any) -> bool:
     """Whether rows, and not one row, were given."""
     if _is_frame(value):
@@ -172,13 +204,3 @@ def _is_many(value: Any) -> bool:
 def _sides(value: Any) -> int:
     sides: int = getattr(value, "ndim", 1)
     return sides
-
-
-def _frame(names: list[str], rows: list[Any]) -> Any:
-    for library in FRAMES:
-        try:
-            frames = import_module(library)
-        except ImportError:
-            continue
-        return frames.DataFrame({name: [row[name] for row in rows] for name in names})
-    raise InvalidInput(f"x has names, wanted {' or '.join(FRAMES)} to be installed")

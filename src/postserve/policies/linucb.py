@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from postserve.context_maps.features import Features
-from postserve.policies.arms import ArmModels, ArmOptions
+from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
 from postserve.types import FloatArray, IntArray
@@ -39,6 +39,7 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     ) -> None:
         dim_x = integer("dim_x", dim_x, least=1)
         super().__init__(n_arms, dim_x, dim_z=None, x_features=x_features)
+        check_options(self, options)
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
         self._settings.update(dim_x=dim_x, x_features=x_features, **self._arms.settings)
 

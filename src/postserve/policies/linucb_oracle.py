@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.policies.arms import ArmModels, ArmOptions
+from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import batch
 from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
@@ -47,6 +47,7 @@ class LinUCBOracle(LinearPolicy):
         dim_x, dim_z = integer("dim_x", dim_x, least=1), integer("dim_z", dim_z, least=1)
         one_of("missing_z", missing_z, ("raise", "drop"))
         super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
+        check_options(self, options)
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
         self._settings.update(
             dim_x=dim_x,
@@ -105,7 +106,7 @@ class LinUCBOracle(LinearPolicy):
         x, slots = self._placed(x, eligible)
         if self._by_row and z.shape != (len(x), self.dim_z):
             raise InvalidInput(f"z has shape {z.shape}, wanted ({len(x)}, {self.dim_z}): a row a candidate")
-        return x, self._placed(z, eligible, "z")[0], slots
+        return x, self._placed(z, eligible, self._z)[0], slots
 
     def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""

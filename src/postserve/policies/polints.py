@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.policies.arms import ArmOptions
+from postserve.policies.arms import ArmOptions, check_options
 from postserve.policies.choice import draw
 from postserve.policies.polinucb import PoLinUCB
 from postserve.protocols import ContextMap
@@ -51,6 +51,7 @@ class PoLinTS(PoLinUCB):
         z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
+        check_options(self, options)  # optimism, which draws take the place of, is none of them
         super().__init__(
             n_arms,
             context_map,

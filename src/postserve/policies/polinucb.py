@@ -18,7 +18,7 @@ import numpy as np
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.policies.arms import ArmModels, ArmOptions
+from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy, own_map
 from postserve.protocols import ContextMap, Merges
@@ -76,6 +76,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         dim_x, dim_z = context_map.dim_x, context_map.dim_z
         super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
+        check_options(self, options)
         self._arms = ArmModels(n_arms, blocks, **options)
         self._settings.update(
             context_map=self.context_map,

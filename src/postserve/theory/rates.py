@@ -37,7 +37,7 @@ def rate(kind: Kind, *, map_rate: float) -> Rate:
     action_dependent   T^{1-alpha} dim_u^alpha K^alpha  + T^{1/2} dim_u K^{1/2}
     linear_stochastic  T^{1-alpha} dim_u^alpha          + T^{1/2} dim_u
 
-    As in the theorem and the propositions, but that separate maps cost K^alpha (Jensen over the arms)
+    As in the theorem and the propositions, but that separate maps cost K^alpha (Hölder over the arms)
     where the paper prints K^{1/2}. `regret_bound` has these exponents with a ridge of the order of dim_u
     log T, and of `optimal_ridge` for Algorithm 2; with a constant one the map's term has another
     dim_u^{1/2}, since the optimistic beta may be as long as zeta/sqrt(ridge).
