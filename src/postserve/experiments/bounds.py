@@ -1,4 +1,4 @@
-"""The propositions' bounds for a world, with constants measured in some of its rounds."""
+"""The propositions' bounds for a world, with what some of its rounds showed in the place of constants."""
 
 import math
 from typing import Any, NamedTuple
@@ -17,10 +17,22 @@ RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 """A bound holds for each; the one with the least bound at the horizon is drawn."""
 ROUNDS = 1000
 """Are drawn to measure a world, or as many as it wants drawn at once."""
+CONSTANTS = (
+    "The bounds are drawn with the longest (x, z) and h(x) and the largest gap that were seen in a block of "
+    f"at most {ROUNDS:,} rounds, in the place of constants: noise of z is Gaussian and has no longest, so "
+    "they are estimates of bounds. Rewards are told in units of that gap (the bounds on the weights and the "
+    "noise of rewards are divided by it), since bounds are proved for gaps of at most 1, and "
+    f"the result is multiplied by it again. Of {len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the "
+    "one with the least bound at T is drawn. They are those of poLinUCB with the theory's radii, not of the "
+    "defaults."
+)
+"""For the texts of figures that draw these bounds."""
+DRAWN = "poLinUCB's bound, constants as seen"
+"""Its name in a legend."""
 
 
 class Constants(NamedTuple):
-    """What a bound asks of a world."""
+    """What a bound asks of a world, as far as some rounds show it: the noise of z has no longest."""
 
     largest_gap: float
     u_bound: float
@@ -30,7 +42,7 @@ class Constants(NamedTuple):
 
 
 def largest_gap(rounds: Rounds) -> float:
-    """The largest difference between two means in one round: bounds are proved for gaps of at most 1."""
+    """The largest difference between two means in one of these rounds."""
     return float((rounds.means.max(axis=1) - rounds.means.min(axis=1)).max())
 
 
@@ -53,10 +65,11 @@ def constants(environment: Any) -> Constants:
 
 
 def bound_over(kind: theory.Kind, environment: Any, rounds: IntArray) -> FloatArray:
-    """The bound at each of these horizons, for gaps of at most 1 and multiplied by the world's largest.
+    """The bound at each of these horizons, with the measured constants: an estimate of one that holds.
 
-    In units of the largest gap, so are the weights and the noise of rewards. The map is a ridge
-    regression on h, whose ridge is such that no width is above 1.
+    It is proved for gaps of at most 1: the bounds on the weights and the noise of rewards are divided by
+    the largest gap seen, and the result is multiplied by it. Of RIDGES the one with the least bound at the
+    last horizon is taken. The map is a ridge regression on h, whose ridge is such that no width is above 1.
     """
     known = constants(environment)
     return min((_with_ridge(kind, environment, known, rounds, ridge) for ridge in RIDGES), key=_last)
@@ -116,7 +129,7 @@ def lies_below(study: Study, environment: str, policy: str, bounds: FloatArray) 
     ends = (bounds[:, -1], study.final(environment, policy), study.final(environment, RANDOM))
     bound, regret, random = (float(end.mean()) for end in ends)
     text = (
-        f"{environment}: the bound with its constants, times the largest gap, is {bound:,.0f} at T = "
+        f"{environment}: the bound, with constants as they were seen, is {bound:,.0f} at T = "
         f"{study.horizon:,}, where {policy} has {regret:,.0f} and Random {random:,.0f}; at its highest, over "
         f"all seeds and rounds, regret is {share:.2g} of the bound."
     )

@@ -26,6 +26,7 @@ JOINT = "poLinUCB, joint"
 ROBUST = "RobustPoLinUCB"
 ORACLE = "LinUCB(x, z), oracle"
 THOMPSON = "PoLinTS"
+FLOORED = "PoLinTS, floor 0.1"
 
 # poLinUCB with a map for each arm, or one for all of them.
 MAP_PER_ARM = "poLinUCB, a map an arm"

@@ -41,8 +41,10 @@ def with_slopes(study: Study, rows: Sequence[dict[str, Any]]) -> list[dict[str, 
     return [{**row, **late_slope(study, row["environment"], row["policy"]).named()} for row in rows]
 
 
-def grows_within(study: Study, environment: str, policy: str, rate: float) -> Claim:
-    """That the interval of the exponent lies below the bound's."""
+def grows_within(
+    study: Study, environment: str, policy: str, rate: float, meaning: str = "the bound's exponent"
+) -> Claim:
+    """That the interval of the exponent is not above the rate, which means what `meaning` says."""
     found = late_slope(study, environment, policy)
-    text = f"{environment}: {policy} grows with exponent {found}; held if the interval is below the bound's, "
-    return Claim(f"{text}{rate:g}.", found.high <= rate)
+    text = f"{environment}: {policy} grows with exponent {found}; held if the interval is not above "
+    return Claim(f"{text}{rate:g}, {meaning}.", found.high <= rate)

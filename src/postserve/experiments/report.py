@@ -31,13 +31,15 @@ ul { padding-left: 0; list-style: none; } ul.claims li { display: flex; margin: 
 
 
 INTRODUCTION = (
-    "Cumulative regret at phi(x) in worlds whose truth is known. All policies of one seed meet the same "
-    "rounds, so differences are paired; bands are one standard error, whiskers two, slopes have 95% "
-    "intervals. What did not hold is said as plainly as what did.",
+    "Cumulative regret at phi(x), where a figure does not say otherwise, in worlds whose truth is known. All "
+    "policies of one seed meet the same rounds, so differences are paired; bands and whiskers are one "
+    "standard error, whiskers of paired differences and ratios two, slopes have 95% intervals. What did not "
+    "hold is said as plainly as what did.",
     "Names: poLinUCB and LinUCB(phi_hat) choose at (x, phi_hat(x)); LinUCB(phi_hat) learns from the "
     "prediction made before, or after, z was learnt; h are the features in which phi is linear, which maps "
     "are given unless told otherwise; evidence means that prior and noise are learnt from the rounds by "
-    "maximising their evidence, where the others have ridge 1 and a constant radius.",
+    "maximising their evidence. The others have ridge 1 and a constant radius, unless a figure's settings "
+    "say otherwise.",
 )
 
 

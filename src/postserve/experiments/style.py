@@ -15,6 +15,7 @@ from postserve.experiments.contenders import (
     AFTER,
     BEFORE,
     DISJOINT,
+    FLOORED,
     HYBRID,
     JOINT,
     MAP_PER_ARM,
@@ -52,6 +53,7 @@ LOOKS: dict[str, tuple[str, Any]] = {
     ROBUST: ("#661100", (0, (1, 1))),
     ORACLE: ("#000000", (0, (1, 1))),
     THOMPSON: ("#882255", (0, (4, 2))),
+    FLOORED: ("#56B4E9", "-"),
     MAP_PER_ARM: ("#009E73", "-"),
     ONE_MAP: ("#CC79A7", (0, (4, 2))),
     HYBRID: ("#009E73", "-"),
@@ -161,7 +163,7 @@ def draw_growth(
     """Curves on logarithmic axes, each named with its slope, rates as lines of that slope, and a bound."""
     for policy, slope in slopes.items():
         colour, dashes = look(policy)
-        label = f"{policy.removesuffix(', evidence')}: {slope}"
+        label = f"{policy.removesuffix(', evidence')}: {slope.told()}"
         curves = study.curves(environment, policy)
         draw_band(axes, study.rounds, curves, colour, dashes, label, weight(policy))
     ends = {policy: float(study.final(environment, policy).mean()) for policy in slopes}
@@ -169,16 +171,24 @@ def draw_growth(
     for (power, text), dashes in zip(rates, (":", "-.", "--"), strict=False):
         line = min(ends.values()) / 3.0 * (late / study.horizon) ** power
         axes.plot(late, line, color=REFERENCE, linestyle=dashes, linewidth=1, label=text)
-    top = max(ends.values())
     if bound is not None:
         axes.plot(study.rounds, bound[0], color=REFERENCE, linestyle="-.", linewidth=1.4, label=bound[1])
-        top = float(bound[0][-1])
     axes.set(xscale="log", yscale="log", xlabel="round")
-    # The first rounds say nothing of growth, and the names want room above the curves.
-    axes.set_xlim(max(1, study.horizon // 500), study.horizon)
-    axes.set_ylim(min(ends.values()) / 30.0, top * 10.0 ** (0.22 * (len(slopes) + len(rates))))
+    first = max(1, study.horizon // 500)  # what comes before says nothing of growth
+    axes.set_xlim(first, study.horizon)
+    heights = np.concatenate(
+        [np.asarray(line.get_ydata())[np.asarray(line.get_xdata()) >= first] for line in axes.get_lines()]
+    )
+    heights = heights[heights > 0.0]
+    axes.set_ylim(heights.min() / 1.4, heights.max() * 1.4)
     label_ends(axes, [(end, look(policy)[0]) for policy, end in ends.items()])
-    axes.legend(fontsize=6.8, loc="upper left")
+    legend_below(axes)
+
+
+def legend_below(axes: Axes, columns: int = 1) -> None:
+    """Below the panel, where it covers no curve, with lines long enough to tell dashes by."""
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    axes.legend(fontsize=7, ncols=columns, handlelength=3.0, **place)
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, str]], form: str = "{:,.0f}") -> None:

@@ -23,7 +23,10 @@ class Table(NamedTuple):
 
 
 def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
-    """One a horizon: policies against environments, or the other way round where those are many."""
+    """One a horizon: policies against environments, or the other way round where those are many.
+
+    Where hardly any policy is in more than one environment, each has a row of its own.
+    """
     found = []
     for horizon in sorted({row["horizon"] for row in summary}):
         rows = [row for row in summary if row["horizon"] == horizon]
@@ -33,10 +36,14 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         if len(places) > MANY:  # there is no room for more than the means
             rows = [{**row, "ratio_to_oracle": None} for row in rows]
         texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
-        measure = _measure(rows[0])
+        measure = _measure(rows[0]) or "value"
         length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
         title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
-        if len(places) <= MANY:
+        if 2 * len(rows) < len(policies) * len(places):
+            keys = [(place, name) for place in places for name in policies if (name, place) in texts]
+            body = [[place, name, texts[name, place]] for place, name in keys]
+            found.append(Table(title, ["of", FIRST_COLUMN[measure], measure], body))
+        elif len(places) <= MANY:
             body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
             found.append(Table(title, [FIRST_COLUMN[measure], *places], body))
         else:
@@ -46,27 +53,36 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
 
 
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
-    words = [f"mean final {_measure(rows[0])} ± standard error"]
+    words = [f"mean final {_measure(rows[0]) or 'value'} ± standard error"]
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
-    if "slope" in rows[0]:
+    slopes = [_slope(row) for row in rows if "slope" in row]
+    if slopes:
         words.append("and slope with its 95% interval")
+    if not all(slope.tells for slope in slopes):
+        words.append("(none where that is wider than 1: too few rounds to tell)")
     return " ".join(words)
 
 
 def _text(row: dict[str, Any]) -> str:
     measure = _measure(row)
+    if measure is None:
+        return "none yet"
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
     if row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
-    if "slope" in row:
-        words.append(f"slope {Slope(row['slope'], row['slope_low'], row['slope_high'])}")
+    if "slope" in row and _slope(row).tells:
+        words.append(f"slope {_slope(row)}")
     return " ".join(word.replace(" ", NO_BREAK) for word in words)
 
 
-def _measure(row: dict[str, Any]) -> str:
-    """What the row has a final mean of."""
-    return next(measure for measure in FIRST_COLUMN if row.get(f"final_{measure}_mean") is not None)
+def _slope(row: dict[str, Any]) -> Slope:
+    return Slope(row["slope"], row["slope_low"], row["slope_high"])
+
+
+def _measure(row: dict[str, Any]) -> str | None:
+    """What the row has a final mean of, if it has one."""
+    return next((name for name in FIRST_COLUMN if row.get(f"final_{name}_mean") is not None), None)
 
 
 def _number(value: float) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.environments.action_dependent import Maps
 from postserve.experiments import style
-from postserve.experiments.bounds import bounds_of, lies_below
+from postserve.experiments.bounds import CONSTANTS, DRAWN, bounds_of, lies_below
 from postserve.experiments.claims import compared, ordered
 from postserve.experiments.contenders import MAP_PER_ARM, ONE_MAP, ORACLE, RANDOM, X_ONLY, evidence
 from postserve.experiments.figure import Claim, Figure
@@ -33,6 +33,11 @@ APART, ONE = evidence(MAP_PER_ARM), evidence(ONE_MAP)
 KIND: Kind = "action_dependent"
 RATE = rate(KIND, map_rate=MAP_RATE).horizon
 PRICE = rate(KIND, map_rate=MAP_RATE).map_term.n_arms
+MARKERS: dict[str, Any] = {
+    "separate": {"marker": "o", "markersize": 4},
+    "shared": {"marker": "s", "markersize": 7, "markerfacecolor": "none"},
+}
+"""Hollow and larger: both can be seen where they lie on each other."""
 
 
 def numbers(study: Study) -> list[int]:
@@ -111,13 +116,13 @@ def summary(study: Study) -> list[dict[str, Any]]:
 
 def draw(study: Study) -> Any:
     """Growth in both worlds, regret over the number of arms, and the price of separate maps."""
-    with style.picture(1, 4, height=4.2, width=4.3) as (made, axes):
+    with style.picture(1, 4, height=5.2, width=4.3) as (made, axes):
         *growths, over_arms, ratio = axes[0]
         for panel, kind in zip(growths, KINDS, strict=True):
             where = place(kind, MIDDLE)
             ran = [policy for policy in study.policies if study.has(where, policy)]
             slopes = {policy: late_slope(study, where, policy) for policy in ran}
-            bound = bounds(study, kind).mean(axis=0), "its bound, times the largest gap"
+            bound = bounds(study, kind).mean(axis=0), DRAWN
             style.draw_growth(panel, study, where, slopes, [(RATE, f"proposition 2: slope {RATE:g}")], bound)
             panel.set_title(f"{where}: growth")
         growths[0].set_ylabel("cumulative regret")
@@ -127,31 +132,33 @@ def draw(study: Study) -> Any:
 
 
 def _draw_arms(panel: Any, study: Study) -> None:
-    n_arms = numbers(study)
+    """Colours and dashes are policies, as in the other panels; markers are worlds."""
+    n_arms, lowest = numbers(study), np.inf
     for kind, policy in (("separate", ONE), ("separate", APART), ("shared", APART), ("shared", ONE)):
-        colour, _ = style.look(policy)
+        colour, dashes = style.look(policy)
         columns = shares(study, kind, policy)
         means, errors = zip(*map(mean_and_error, columns), strict=True)
-        label = f"{kind} phi, {policy.removesuffix(', evidence')}: {slope_over(n_arms, columns)}"
-        look: Any = {"color": colour, "linestyle": "-" if kind == "separate" else "--"}
-        panel.errorbar(n_arms, means, yerr=errors, marker="o", markersize=4, label=label, **look)
-    _draw_power(panel, n_arms, 5.0, f"slope {PRICE:g}")
-    panel.set_ylim(4.0, 1e5)  # room for the names
+        label = f"{kind} phi, {policy.removesuffix(', evidence')}: {slope_over(n_arms, columns).told()}"
+        look: Any = {"color": colour, "linestyle": dashes, "label": label, **MARKERS[kind]}
+        panel.errorbar(n_arms, means, yerr=errors, **look)
+        lowest = min(lowest, *means)
+    _draw_power(panel, n_arms, 0.7 * lowest, f"proposition 2: slope {PRICE:g}")
     panel.set(title=f"over arms, T = {study.horizon:,}", ylabel="regret, in rounds of random play")
-    panel.legend(fontsize=6.8, loc="upper left")
+    style.legend_below(panel)
 
 
 def _draw_price(panel: Any, study: Study) -> None:
     n_arms = numbers(study)
     means, errors = zip(*map(mean_and_error, price(study)), strict=True)
-    label = f"measured: slope {price_slope(study)}"
+    label = f"measured: {price_slope(study).told()}"
     look: Any = {"color": style.look(APART)[0], "marker": "o", "markersize": 4}
     panel.errorbar(n_arms, means, yerr=2.0 * np.array(errors), label=label, **look)
     _draw_power(panel, n_arms, 1.0, f"proposition 2: slope {PRICE:g}")
     panel.set(title="shared phi: the price of a map an arm", ylabel="regret, as a ratio to one map's, paired")
-    panel.set_ylim(0.8, 30.0)
-    panel.set_yticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    panel.legend(fontsize=6.8, loc="upper left")
+    low, high = panel.get_ylim()
+    ticks = [tick for tick in (0.2, 0.5, 1, 2, 3, 5, 10, 20, 50) if low <= tick <= high]
+    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    style.legend_below(panel)
 
 
 def _draw_power(panel: Any, n_arms: list[int], first: float, label: str) -> None:
@@ -170,8 +177,7 @@ ACTION_DEPENDENT = Figure(
     "in T for a ridge map, and a price of at most K^{1/2} for learning K maps where the theorem has none for "
     "learning one. In the second world phi is shared: there one map and a map for each arm can be compared. "
     "The oracle chooses by the z that was drawn, whose noise is loud here, and regret is taken at phi(x): it "
-    "is no lower bound. Bounds have the constants that hold, and are for gaps of at most 1 and multiplied by "
-    "the largest that was drawn; they are those of poLinUCB with the theory's radii, not of the defaults.",
+    "is no lower bound. " + CONSTANTS,
     settings=described,
     size=SIZE,
     quick=QUICK,

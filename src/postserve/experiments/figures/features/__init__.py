@@ -50,7 +50,7 @@ def summary(study: Study) -> list[dict[str, Any]]:
 def draw(study: Study) -> Any:
     """Growth in both worlds, and paired differences."""
     others = [policy for policy in study.policies if policy != OURS]
-    with style.picture(1, 3, height=4.2, width=4.8) as (made, axes):
+    with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         *growths, last = axes[0]
         for panel, where in zip(growths, study.environments, strict=True):
             slopes = {policy: late_slope(study, where, policy) for policy in study.policies}

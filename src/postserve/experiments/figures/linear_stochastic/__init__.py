@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from postserve.experiments import style
-from postserve.experiments.bounds import bounds_of, lies_below
+from postserve.experiments.bounds import CONSTANTS, DRAWN, bounds_of, lies_below
 from postserve.experiments.claims import compared, ordered
 from postserve.experiments.contenders import BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY, evidence
 from postserve.experiments.figure import Claim, Figure
@@ -74,11 +74,11 @@ def summary(study: Study) -> list[dict[str, Any]]:
 def draw(study: Study) -> Any:
     """Growth with few and with many candidates, and the final regret over their number."""
     n_candidates = numbers(study)
-    with style.picture(1, 3, height=4.2, width=4.8) as (made, axes):
+    with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         *growths, last = axes[0]
         for panel, n in zip(growths, (n_candidates[0], n_candidates[-1]), strict=True):
             slopes = {policy: late_slope(study, place(n), policy) for policy in study.policies}
-            bound = bounds(study, n).mean(axis=0), "its bound, times the largest gap"
+            bound = bounds(study, n).mean(axis=0), DRAWN
             style.draw_growth(
                 panel, study, place(n), slopes, [(RATE, f"proposition 3: slope {RATE:g}")], bound
             )
@@ -88,14 +88,13 @@ def draw(study: Study) -> Any:
             if policy != RANDOM:
                 places = [place(n) for n in n_candidates]
                 values = [mean_and_error(each) for each in in_rounds_of(study, RANDOM, policy, places)]
-                name = f"{policy.removesuffix(', evidence')}: {slope_over_candidates(study, policy)}"
+                name = f"{policy.removesuffix(', evidence')}: {slope_over_candidates(study, policy).told()}"
                 style.draw_points(last, n_candidates, values, policy, label=name)
         last.set(xscale="log", yscale="log", xlabel="number of candidates")
         last.set(title=f"over candidates, T = {study.horizon:,}", ylabel="regret, in rounds of random play")
         last.set_xticks(n_candidates, [f"{n:,}" for n in n_candidates])
         last.minorticks_off()
-        last.set_ylim(top=30.0 * last.get_ylim()[1])  # room for the names
-        last.legend(fontsize=6.8, loc="upper left")
+        style.legend_below(last)
         return made
 
 
@@ -107,8 +106,7 @@ LINEAR_STOCHASTIC = Figure(
     "logarithms and dimensions, exponent 1/2 for a ridge map, whatever the number of candidates. The more of "
     "them, the better the best, so regret is also told in rounds of random play. The oracle chooses by the z "
     "that was drawn, and the best of many candidates by their z is one with lucky noise: regret, taken at "
-    "phi(x), shows it. Bounds have the constants that hold, and are for gaps of at most 1 and multiplied by "
-    "the largest that was drawn; they are those of poLinUCB with the theory's radii, not of the defaults.",
+    "phi(x), shows it. " + CONSTANTS,
     settings=described,
     size=SIZE,
     quick=QUICK,

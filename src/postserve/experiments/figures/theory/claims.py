@@ -28,6 +28,7 @@ from postserve.experiments.figures.theory.settings import (
 from postserve.experiments.figures.theory.world import KINDS
 from postserve.experiments.statistics import Slope, growth
 from postserve.experiments.study import Study
+from postserve.types import FloatArray
 
 ROUNDING = 1e-9
 
@@ -56,8 +57,8 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
     found, rate = slope(study, REGRET, policy), theory.rate(KINDS[policy], map_rate=0.5).horizon
     return [
         Claim(
-            f"{policy}: the bound is above the regret at every round, at the end by a factor of {times:.3g} "
-            "at least.",
+            f"{policy}: the bound is above the regret at every recorded round, at the end by a factor of "
+            f"{times:.3g} at least.",
             bool((bound >= regret).all()),
         ),
         Claim(
@@ -74,12 +75,17 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
 
 
 def informative(study: Study, below: npt.NDArray[np.bool_]) -> str:
-    """From where on a bound stays below the trivial one."""
+    """From where on a bound stays below the trivial one, as far as rounds were recorded."""
     above = study.rounds[~below]
     if not len(above):
-        return "at every round"
+        return "at every recorded round"
     stays = study.rounds[study.rounds > above[-1]]
-    return f"from round {stays[0]:,} on" if len(stays) else f"at no round up to {study.horizon:,}"
+    return latest(stays[0]) if len(stays) else f"at no recorded round up to {study.horizon:,}"
+
+
+def latest(recorded: int) -> str:
+    """It may have been so before, at a round that was not recorded."""
+    return f"at the latest from the recorded round {recorded:,} on"
 
 
 def _of_slack(study: Study, lemma: str) -> list[Claim]:
@@ -118,7 +124,7 @@ def _of_gram(study: Study) -> list[Claim]:
     measured, factor, a_priori = (study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
     ends = [told_factor(float(share[:, -1].min())) for share in (measured, factor, a_priori)]
     some = study.rounds[(a_priori > 0.0).all(axis=0)]
-    from_round = f"from round {some[0]:,} on" if len(some) else "at no round so far"
+    from_round = latest(some[0]) if len(some) else "at no recorded round so far"
     return [
         Claim(
             f"The worst ratio of the noisy Gram matrix, {ends[0]} at the end, is at most the factor, "
@@ -130,6 +136,12 @@ def _of_gram(study: Study) -> list[Claim]:
             bool((factor >= a_priori).all()),
         ),
     ]
+
+
+def excess_factors(study: Study, name: str) -> FloatArray:
+    """1/share - 1, a row a seed: by how much a factor is above 1, infinite where there is none yet."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / study.curves(GRAM, name) - 1.0)
 
 
 def told_factor(share: float) -> str:

@@ -6,14 +6,14 @@ import numpy as np
 
 from postserve import theory
 from postserve.experiments import style
-from postserve.experiments.figures.theory.claims import slope, told_factor
+from postserve.experiments.figures.theory.claims import excess_factors, slope
 from postserve.experiments.figures.theory.settings import (
     A_PRIORI,
     COVERAGE,
+    COVERAGE_RUNS,
     COVERED,
     FACTOR,
     FORMS,
-    GRAM,
     LARGEST,
     LEMMAS,
     MEASURED,
@@ -52,7 +52,7 @@ def draw(study: Study) -> Any:
 def _regret(panel: Any, study: Study) -> None:
     rounds = study.rounds
     for policy in KINDS:
-        label = f"{policy}: {slope(study, REGRET, policy)}"
+        label = f"{policy}: {slope(study, REGRET, policy).told()}"
         style.draw_band(panel, rounds, study.curves(REGRET, policy), style.look(policy)[0], "-", label)
     largest = study.curves(REGRET, LARGEST).mean(axis=0)
     panel.plot(rounds, largest, color=style.REFERENCE, linestyle=":", label="largest gap, each round: 1")
@@ -96,42 +96,47 @@ def _tightness(panel: Any, study: Study) -> None:
         reference = rounds ** (1.0 - p) if p < 1.0 else 1.0 + np.log(rounds)
         panel.plot(rounds, reference, color=COLOURS[p], linestyle=":", linewidth=1)
     panel.set_yscale("log")
-    panel.set(title="tight at x_t = 1: dotted T^(1-p), and 1 + log T at p = 1", ylabel="left side")
+    panel.set(
+        title="tight at x_t = 1: above the dotted T^(1-p);\nat p = 1 below the dotted 1 + log T",
+        ylabel="left side",
+    )
     _legend(panel, 4)
 
 
 def _gram(panel: Any, study: Study) -> None:
-    """The factors less 1, at worst over seeds, where there are any."""
+    """The factors less 1, at worst over seeds, where there are any and they are above 1."""
     for name, colour, dashes in (
         (A_PRIORI, "#999999", "-"),
         (FACTOR, "#D55E00", (0, (4, 2))),
         (MEASURED, "#0072B2", "-"),
     ):
-        share = study.curves(GRAM, name).min(axis=0)
-        there = (share > 0.0) & (share < 1.0)
-        label = f"{name}: {told_factor(share[-1])}"
-        excess = 1.0 / share[there] - 1.0
-        panel.plot(study.rounds[there], excess, color=colour, linestyle=dashes, label=label)
+        excess = excess_factors(study, name).max(axis=0)
+        there = np.isfinite(excess) & (excess > 0.0)
+        label = f"{name}: {excess[-1]:.2g}" if there[-1] else f"{name}: none yet"
+        panel.plot(study.rounds[there], excess[there], color=colour, linestyle=dashes, label=label)
     panel.set_yscale("log")
-    panel.set(
-        title="noisy Gram matrix: factor less 1, and the factor at the end", ylabel="factor - 1, worst seed"
-    )
+    panel.set(title="noisy Gram matrix: factor - 1, and its end", ylabel="factor - 1, worst seed")
     _legend(panel, 3)
 
 
 def _coverage(panel: Any, study: Study) -> None:
-    """Colours are deltas, dashes are forms."""
+    """Runs that missed the truth: colours are deltas, dashes are forms; none at all is half a run."""
+    least = 0.5 / (COVERAGE_RUNS * len(study.seeds))
     for delta, colour in zip(COVERED, ("#0072B2", "#D55E00"), strict=True):
         for form, dashes in zip(FORMS, ((0, (1, 1)), "-", (0, (4, 2))), strict=True):
-            curves = study.curves(COVERAGE, covered(form, delta))
-            style.draw_band(panel, study.rounds, curves, colour, dashes, covered(form, delta))
-        panel.axhline(1.0 - delta, color=colour, linestyle=":", linewidth=1)
-        panel.text(1.15, 1.0 - delta + 0.01, f"wanted at delta = {delta:g}", color=colour, fontsize=7.5)
-    panel.set_ylim(1.0 - 1.1 * max(COVERED), 1.02)
-    panel.set(title="coverage of the confidence ellipsoid", ylabel="share of runs")
-    _legend(panel, 2)
+            missed = 1.0 - study.curves(COVERAGE, covered(form, delta)).mean(axis=0)
+            label = f"{covered(form, delta)}: {missed[-1] + 0.0:.2g}"
+            look: Any = {"color": colour, "linestyle": dashes, "label": label}
+            panel.plot(study.rounds, np.maximum(missed, least), **look)
+        panel.axhline(delta, color=colour, linestyle=":", linewidth=1)
+        panel.text(1.15, 0.8 * delta, f"allowed at delta = {delta:g}", color=colour, fontsize=7.5, va="top")
+    panel.set_yscale("log")
+    panel.set_ylim(0.7 * least, 1.0)
+    powers = [10.0**k for k in range(-5, 1) if 10.0**k > 1.5 * least]
+    panel.set_yticks([least, *powers], ["none", *(f"{power:g}" for power in powers)])
+    panel.set(title="truth outside the confidence ellipsoid", ylabel="1 - coverage, share of runs")
+    _legend(panel, 1)
 
 
-def _legend(panel: Any, columns: int, **options: Any) -> None:
-    """Below the panel, so that it covers no curve."""
-    panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=columns, **options)
+def _legend(panel: Any, columns: int) -> None:
+    style.legend_below(panel, columns)

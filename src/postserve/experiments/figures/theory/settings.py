@@ -46,6 +46,9 @@ SHARE = "the lemmas' right side, as a share of T"
 ONE = "left side at x_t = 1"
 GRAM = "share of A in the noisy A"
 COVERAGE = "coverage"
+EXCESS = "noisy Gram matrix: factor - 1"
+MISSED = "1 - coverage, at its worst round"
+"""What tables tell of the last two."""
 
 POWERS = (0.25, 0.5, 0.75, 1.0)
 COVERED = (0.5, 0.1)
@@ -249,7 +252,7 @@ def described(size: Size) -> Mapping[str, str]:
         f"noise in every direction, rows of length {EVERYWHERE_ROW:g} in the plane and noise of length 1",
         SHARE: "the same sequences, p = 1: below 1 a lemma says more than that no round adds more than 1",
         ONE: "sum of t^{-p}",
-        GRAM: "largest s with A~ >= s A, the same u and noise, ridge 1; 0 where there is none",
+        EXCESS: "the least factor f with A <= f A~, the same u and noise, ridge 1, less 1",
         COVERAGE: f"share of {COVERAGE_RUNS} runs a seed, an arm that is chosen adaptively; dim_x = dim_z = "
         "1, ridge 0.01",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds",

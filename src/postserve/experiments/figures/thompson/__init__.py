@@ -6,10 +6,9 @@ import numpy as np
 
 from postserve.experiments import style
 from postserve.experiments.claims import compared, ordered
-from postserve.experiments.contenders import POLINUCB, RANDOM, THOMPSON, evidence
+from postserve.experiments.contenders import FLOORED, POLINUCB, RANDOM, THOMPSON, evidence
 from postserve.experiments.figure import Claim, Figure
 from postserve.experiments.figures.thompson.settings import (
-    FLOORED,
     LOGGERS,
     QUICK,
     SIZE,
@@ -25,6 +24,7 @@ from postserve.experiments.study import Study
 from postserve.types import FloatArray
 
 PLAYED = [name for name in policies() if name != TARGET]
+NO_BOUND = "the exponent of poLinUCB's bound; none is proved for PoLinTS"
 SHOWN = 20
 """As many logs' intervals fit into a panel."""
 
@@ -62,7 +62,7 @@ def claims(study: Study) -> list[Claim]:
     """What it costs, how it grows, and what its logs are worth."""
     ours = evidence(THOMPSON)
     return [
-        grows_within(study, WORLD, ours, 0.5),
+        grows_within(study, WORLD, ours, 0.5, NO_BOUND),
         ordered(study, (ours, RANDOM), study.horizon, [WORLD]),
         *(evaluated(study, logger) for logger in LOGGERS),
         compared(study, ours, evidence(POLINUCB), study.horizon, [WORLD]),
@@ -79,12 +79,12 @@ def summary(study: Study) -> list[dict[str, Any]]:
 
 def draw(study: Study) -> Any:
     """Regret over rounds and its growth, and each log's estimate against the truth."""
-    with style.picture(1, 3, height=4.2, width=4.8) as (made, axes):
+    with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         left, middle, right = axes[0]
         learners = [policy for policy in PLAYED if policy != RANDOM]  # Random's would leave them no room
         style.draw_curves(left, study, WORLD, learners, study.horizon)
         left.set(title="regret", ylabel="cumulative regret")
-        left.legend(fontsize=7.5, loc="upper left")
+        style.legend_below(left)
         slopes = {policy: late_slope(study, WORLD, policy) for policy in PLAYED}
         style.draw_growth(middle, study, WORLD, slopes, [(0.5, "slope 0.5")])
         middle.set_title("growth: slope over the last nine tenths")
@@ -95,19 +95,19 @@ def draw(study: Study) -> Any:
 def _draw_estimates(panel: Any, study: Study) -> None:
     truth = study.final(WORLD, TARGET)
     shown = slice(0, min(SHOWN, len(truth)))
-    for logger, shift in zip(LOGGERS, (-0.15, 0.15), strict=True):
+    for logger, shift, marker in zip(LOGGERS, (-0.15, 0.15), ("o", "s"), strict=True):
         off, half = study.final(WORLD, estimated(logger)) - truth, 1.96 * standard_errors(study, logger)
-        look: Any = {"fmt": "o", "markersize": 3, "linewidth": 1.0, "color": style.look(logger)[0]}
+        look: Any = {"fmt": marker, "markersize": 3.5, "linewidth": 1.0, "color": style.look(logger)[0]}
         label = f"from the log of {logger.removesuffix(', evidence')}"
         panel.errorbar(np.arange(shown.stop) + shift, off[shown], yerr=half[shown], label=label, **look)
     panel.axhline(0.0, color=style.REFERENCE, linewidth=1)
     panel.set_yscale("symlog", linthresh=1000.0)
     panel.set_yticks([-10_000, -1000, 0, 1000, 10_000])
-    panel.set_ylim(-30_000, 100_000)
-    panel.set(xlabel="seed", ylabel=f"estimate minus the truth, {truth.mean():,.0f} on average (symlog)")
+    panel.set_ylim(-30_000, 60_000)
+    panel.set(xlabel="seed", ylabel=f"estimate - truth ({truth.mean():,.0f} on average), symlog")
     panel.set_xticks(range(0, shown.stop, 2))
     panel.set_title(f"a policy never served, from {shown.stop} logs: 95% intervals")
-    panel.legend(fontsize=7.5, loc="upper left")
+    style.legend_below(panel)
 
 
 THOMPSON_FIGURE = Figure(

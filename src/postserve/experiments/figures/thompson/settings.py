@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from postserve.context_maps import RidgeMap
 from postserve.environments import SyntheticEnvironment
-from postserve.experiments.contenders import POLINUCB, RANDOM, THOMPSON, evidence
+from postserve.experiments.contenders import FLOORED, POLINUCB, RANDOM, THOMPSON, evidence
 from postserve.experiments.figure import Size
 from postserve.experiments.runner import simulate
 from postserve.experiments.study import (
@@ -32,7 +32,6 @@ NOISES: Any = {"z_noise": 3.0, "reward_noise": 3.0}
 FLOOR = 0.1
 """The share of choices that is spread evenly over the arms for the log's sake, against 0.001 by default."""
 
-FLOORED = f"{THOMPSON}, floor {FLOOR:g}"
 TARGET = "by x·theta alone"
 LOGGERS = (evidence(THOMPSON), evidence(FLOORED))
 
@@ -138,11 +137,7 @@ def described(size: Size) -> Mapping[str, str]:
         "PoLinTS": f"1,000 draws a choice; a share 0.001, or {FLOOR:g}, of the choices spread over all arms",
         TARGET: "serves the arm with the largest x·theta_a, in the same rounds",
         "from the log": "inverse propensities: a round counts r/p if the log served what the policy would",
-        "other sizes": "run before this one was settled on, off by, and intervals that contain the truth: 20 "
-        "logs of 2,000 rounds: +8,867 ± 6,565, 16 (floor 0.001), -501 ± 394, 19 (floor 0.1); 20 of 1,000: "
-        "+2,513 ± 2,489, 15, and -591 ± 232, 19; 40 of 500: +333 ± 746, 38, and -407 ± 117, 37. The last was "
-        "the luck of the draws: with other draws in the same 40 worlds it is +64 ± 146, -35 ± 126 and "
-        "-95 ± 132, in 280 other worlds -49 ± 49",
+        "other sizes": "three were run before this one was settled on: docs/figures.md has what they told",
         "policies": "with the learnt prior",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired",
     }
