@@ -12,7 +12,7 @@ import pytest
 
 from postserve import LinUCB, Observation1, Study, SyntheticEnvironment, simulate
 from postserve.experiments import style
-from postserve.experiments.bounds import bounds_of, lies_below
+from postserve.experiments.bounds import CONSTANTS, bounds_of, lies_below
 from postserve.experiments.cells import kept_cells
 from postserve.experiments.claims import compared, ordered, within
 from postserve.experiments.contenders import (
@@ -34,9 +34,11 @@ from postserve.experiments.figures.figure1 import claims as figure1_claims
 from postserve.experiments.figures.figure1.expected import FINAL_REGRET, TOLERANCE
 from postserve.experiments.figures.figure1.settings import environments
 from postserve.experiments.figures.observation1 import settings as observation1
+from postserve.experiments.figures.theory import settings as theory_figure
 from postserve.experiments.figures.thompson import settings as thompson
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.reproduce import plan, reproduce
+from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
 
@@ -99,6 +101,36 @@ def test_tables_turn_where_environments_are_many(quick: Path) -> None:
         (table,) = tables(json.loads((quick / name / "summary.json").read_text()))
         assert table.header[0] == header
         assert all(len(row) == len(table.header) for row in table.rows)
+
+
+def test_a_table_of_what_is_nowhere_twice_has_a_row_a_curve(quick: Path) -> None:
+    (table,) = tables(json.loads((quick / "theory" / "summary.json").read_text()))
+    assert table.header == ["of", "quantity", "value"]
+    cells = {(row[0], row[1]): row[2] for row in table.rows}
+    assert len(cells) == len(table.rows) == 33
+    assert float(cells[theory_figure.EXCESS, "measured"].split("\u00a0")[0]) < 0.2
+    misses = [row["final_value_mean"] for row in summary_of(quick, "theory", theory_figure.MISSED)]
+    assert all(0.0 <= share < 0.5 for share in misses)
+    assert min(misses) < 0.05
+
+
+def summary_of(quick: Path, name: str, place: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((quick / name / "summary.json").read_text())
+    return [row for row in rows if row["environment"] == place]
+
+
+def test_a_slope_that_tells_nothing_is_left_out_and_it_is_said() -> None:
+    row = {"policy": "p", "environment": "e", "horizon": 9, "seeds": 3, "ratio_to_oracle": None}
+    row |= {"final_regret_mean": 12.0, "final_regret_se": 1.0}
+    wide, narrow = Slope(0.3, -2.9, 3.5), Slope(0.5, 0.4, 0.6)
+    assert wide.told() == "too little data to tell"
+    assert narrow.told() == "0.50 [0.40, 0.60]"
+    (table,) = tables([row | wide.named()])
+    assert table.rows == [["p", "12\u00a0±\u00a01"]]
+    assert "too little data to tell" in table.title
+    (table,) = tables([row | narrow.named()])
+    assert "0.50" in table.rows[0][1]
+    assert "too little" not in table.title
 
 
 # Figure 1 as the paper has it, T = 1000 and 10 seeds.
@@ -194,6 +226,20 @@ def test_the_theory_can_be_drawn_before_there_is_an_a_priori_bound(tmp_path: Pat
     list(reproduce(plan(["theory"], horizon=20, seeds=2), tmp_path))
     section = json.loads((tmp_path / "theory" / "section.json").read_text())
     assert any("none yet" in claim["text"] for claim in section["claims"])
+    (table,) = tables(json.loads((tmp_path / "theory" / "summary.json").read_text()))
+    assert ["", "a priori", "none yet"] in table.rows
+
+
+def test_first_rounds_are_told_as_recorded_ones(quick: Path) -> None:
+    texts = [c["text"] for c in json.loads((quick / "theory" / "section.json").read_text())["claims"]]
+    assert any("at the latest from the recorded round" in text for text in texts)
+    assert not any(" from round" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", ["action_dependent", "linear_stochastic"])
+def test_measured_constants_are_told_as_such(name: str) -> None:
+    assert CONSTANTS in FIGURES[name].about
+    assert "constants that hold" not in FIGURES[name].about
 
 
 # The sentences.

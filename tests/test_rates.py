@@ -49,6 +49,9 @@ def test_an_exponent_is_held_against_the_bounds() -> None:
     claim = grows_within(found, "e", "fast", 0.5)
     assert claim.held is False
     assert "0.70 [0.70, 0.70]" in claim.text
+    assert "not above 0.5, the bound's exponent." in claim.text
+    other = grows_within(found, "e", "slow", 0.5, thompson.NO_BOUND)
+    assert "not above 0.5, the exponent of poLinUCB's bound; none is proved for PoLinTS." in other.text
 
 
 def test_regret_in_rounds_of_random_play() -> None:

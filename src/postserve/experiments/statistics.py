@@ -24,7 +24,7 @@ class Slope(NamedTuple):
 
     def told(self) -> str:
         """For a legend: an interval wider than 1 says nothing of growth, and is left out."""
-        return str(self) if self.tells else "too few rounds to tell"
+        return str(self) if self.tells else "too little data to tell"
 
     @property
     def tells(self) -> bool:

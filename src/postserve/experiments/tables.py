@@ -15,7 +15,7 @@ FIRST_COLUMN = {"regret": "policy", "error": "map", "value": "quantity"}
 
 
 class Table(NamedTuple):
-    """Texts in rows; the first column names the row."""
+    """Texts in rows; the first column names the row, or the first of a group."""
 
     title: str
     header: list[str]
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
     """One a horizon: policies against environments, or the other way round where those are many.
 
-    Where hardly any policy is in more than one environment, each has a row of its own.
+    Where hardly any policy is in more than one environment, each has a row of its own, grouped by these.
     """
     found = []
     for horizon in sorted({row["horizon"] for row in summary}):
@@ -40,8 +40,13 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
         title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
         if 2 * len(rows) < len(policies) * len(places):
-            keys = [(place, name) for place in places for name in policies if (name, place) in texts]
-            body = [[place, name, texts[name, place]] for place, name in keys]
+            body = []
+            for place in places:
+                inside = [name for name in policies if (name, place) in texts]
+                firsts = [place, *[""] * (len(inside) - 1)]  # named once, or the eye finds nothing else
+                body += [
+                    [first, name, texts[name, place]] for first, name in zip(firsts, inside, strict=True)
+                ]
             found.append(Table(title, ["of", FIRST_COLUMN[measure], measure], body))
         elif len(places) <= MANY:
             body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
@@ -60,7 +65,7 @@ def _legend(rows: Sequence[dict[str, Any]]) -> str:
     if slopes:
         words.append("and slope with its 95% interval")
     if not all(slope.tells for slope in slopes):
-        words.append("(none where that is wider than 1: too few rounds to tell)")
+        words.append("(none where that is wider than 1: too little data to tell)")
     return " ".join(words)
 
 

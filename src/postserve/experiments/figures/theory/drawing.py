@@ -124,7 +124,7 @@ def _coverage(panel: Any, study: Study) -> None:
     least = 0.5 / (COVERAGE_RUNS * len(study.seeds))
     for delta, colour in zip(COVERED, ("#0072B2", "#D55E00"), strict=True):
         for form, dashes in zip(FORMS, ((0, (1, 1)), "-", (0, (4, 2))), strict=True):
-            missed = 1.0 - study.curves(COVERAGE, covered(form, delta)).mean(axis=0)
+            missed = (1.0 - study.curves(COVERAGE, covered(form, delta))).mean(axis=0)
             label = f"{covered(form, delta)}: {missed[-1] + 0.0:.2g}"
             look: Any = {"color": colour, "linestyle": dashes, "label": label}
             panel.plot(study.rounds, np.maximum(missed, least), **look)
