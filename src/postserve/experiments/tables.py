@@ -36,7 +36,7 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         if len(places) > MANY:  # there is no room for more than the means
             rows = [{**row, "ratio_to_oracle": None} for row in rows]
         texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
-        measure = _measure(rows[0]) or "value"
+        measure = _measure(rows[0])
         length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
         title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
         if 2 * len(rows) < len(policies) * len(places):
@@ -58,7 +58,7 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
 
 
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
-    words = [f"mean final {_measure(rows[0]) or 'value'} ± standard error"]
+    words = [f"mean final {_measure(rows[0])} ± standard error"]
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
     slopes = [_slope(row) for row in rows if "slope" in row]
@@ -71,8 +71,6 @@ def _legend(rows: Sequence[dict[str, Any]]) -> str:
 
 def _text(row: dict[str, Any]) -> str:
     measure = _measure(row)
-    if measure is None:
-        return "none yet"
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
     if row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
@@ -85,9 +83,9 @@ def _slope(row: dict[str, Any]) -> Slope:
     return Slope(row["slope"], row["slope_low"], row["slope_high"])
 
 
-def _measure(row: dict[str, Any]) -> str | None:
-    """What the row has a final mean of, if it has one."""
-    return next((name for name in FIRST_COLUMN if row.get(f"final_{name}_mean") is not None), None)
+def _measure(row: dict[str, Any]) -> str:
+    """What the row has a final mean of."""
+    return next(measure for measure in FIRST_COLUMN if row.get(f"final_{measure}_mean") is not None)
 
 
 def _number(value: float) -> str:

@@ -2,52 +2,19 @@
 
 from typing import Any
 
-import numpy as np
-
 from postserve.experiments.figure import Figure
-from postserve.experiments.figures.theory.claims import claims, excess_factors, slope
+from postserve.experiments.figures.theory.claims import claims, slope
 from postserve.experiments.figures.theory.drawing import draw
-from postserve.experiments.figures.theory.settings import (
-    COVERAGE,
-    EXCESS,
-    GRAM,
-    MISSED,
-    QUICK,
-    REGRET,
-    SIZE,
-    cells,
-    described,
-)
-from postserve.experiments.statistics import mean_and_error
+from postserve.experiments.figures.theory.settings import QUICK, REGRET, SIZE, cells, described
 from postserve.experiments.study import Study
 
 
 def summary(study: Study) -> list[dict[str, Any]]:
-    """Values at the horizon, and slopes of regrets and of their bounds.
-
-    Of shares and of coverage, which are all but 1, what they lack is told: 1/share - 1 and, at the recorded
-    round where it is largest, 1 - coverage.
-    """
-    return [_row(study, row) for row in study.summary()]
-
-
-def _row(study: Study, row: dict[str, Any]) -> dict[str, Any]:
-    place, name = row["environment"], row["policy"]
-    if place == REGRET:
-        return {**row, **slope(study, REGRET, name).named()}
-    if place == GRAM:
-        excess = excess_factors(study, name)[:, -1]
-        told = mean_and_error(excess) if np.isfinite(excess).all() else (None, None)
-        return {**row, "environment": EXCESS, **_final(*told)}
-    if place == COVERAGE:
-        missed = 1.0 - study.curves(COVERAGE, name)
-        worst = missed[:, missed.mean(axis=0).argmax()]
-        return {**row, "environment": MISSED, **_final(*mean_and_error(worst))}
-    return row
-
-
-def _final(mean: float | None, error: float | None) -> dict[str, float | None]:
-    return {"final_value_mean": mean, "final_value_se": error}
+    """Values at the horizon, and slopes of regrets and of their bounds."""
+    return [
+        {**row, **slope(study, REGRET, row["policy"]).named()} if row["environment"] == REGRET else row
+        for row in study.summary()
+    ]
 
 
 THEORY = Figure(

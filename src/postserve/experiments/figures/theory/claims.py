@@ -7,7 +7,6 @@ from postserve import theory
 from postserve.experiments.figure import Claim
 from postserve.experiments.figures.theory.settings import (
     A_PRIORI,
-    COVERAGE,
     COVERAGE_RUNS,
     COVERED,
     FACTOR,
@@ -16,6 +15,7 @@ from postserve.experiments.figures.theory.settings import (
     LARGEST,
     LEMMAS,
     MEASURED,
+    MISSED,
     ONE,
     POWERS,
     REGRET,
@@ -121,7 +121,7 @@ def _of_tightness(study: Study) -> Claim:
 
 
 def _of_gram(study: Study) -> list[Claim]:
-    measured, factor, a_priori = (study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
+    measured, factor, a_priori = (1.0 - study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
     ends = [told_factor(float(share[:, -1].min())) for share in (measured, factor, a_priori)]
     some = study.rounds[(a_priori > 0.0).all(axis=0)]
     from_round = latest(some[0]) if len(some) else "at no recorded round so far"
@@ -139,9 +139,10 @@ def _of_gram(study: Study) -> list[Claim]:
 
 
 def excess_factors(study: Study, name: str) -> FloatArray:
-    """1/share - 1, a row a seed: by how much a factor is above 1, infinite where there is none yet."""
+    """A row a seed: by how much a factor is above 1, infinite where there is none yet."""
+    hidden = study.curves(GRAM, name)
     with np.errstate(divide="ignore"):
-        return np.asarray(1.0 / study.curves(GRAM, name) - 1.0)
+        return np.asarray(hidden / (1.0 - hidden))
 
 
 def told_factor(share: float) -> str:
@@ -150,7 +151,7 @@ def told_factor(share: float) -> str:
 
 
 def _of_coverage(study: Study, form: str, delta: float) -> Claim:
-    share = float(study.curves(COVERAGE, covered(form, delta)).mean(axis=0).min())
+    share = 1.0 - float(study.curves(MISSED, covered(form, delta)).mean(axis=0).max())
     runs = COVERAGE_RUNS * len(study.seeds)
     text = f"Coverage, {covered(form, delta)}: {share:.3f} of {runs:,} runs at least, wanted {1.0 - delta:g}."
     return Claim(text, share >= 1.0 - delta)

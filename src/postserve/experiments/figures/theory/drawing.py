@@ -9,7 +9,6 @@ from postserve.experiments import style
 from postserve.experiments.figures.theory.claims import excess_factors, slope
 from postserve.experiments.figures.theory.settings import (
     A_PRIORI,
-    COVERAGE,
     COVERAGE_RUNS,
     COVERED,
     FACTOR,
@@ -17,6 +16,7 @@ from postserve.experiments.figures.theory.settings import (
     LARGEST,
     LEMMAS,
     MEASURED,
+    MISSED,
     ONE,
     POWERS,
     REGRET,
@@ -124,8 +124,8 @@ def _coverage(panel: Any, study: Study) -> None:
     least = 0.5 / (COVERAGE_RUNS * len(study.seeds))
     for delta, colour in zip(COVERED, ("#0072B2", "#D55E00"), strict=True):
         for form, dashes in zip(FORMS, ((0, (1, 1)), "-", (0, (4, 2))), strict=True):
-            missed = (1.0 - study.curves(COVERAGE, covered(form, delta))).mean(axis=0)
-            label = f"{covered(form, delta)}: {missed[-1] + 0.0:.2g}"
+            missed = study.curves(MISSED, covered(form, delta)).mean(axis=0)
+            label = f"{covered(form, delta)}: {missed[-1]:.2g}"
             look: Any = {"color": colour, "linestyle": dashes, "label": label}
             panel.plot(study.rounds, np.maximum(missed, least), **look)
         panel.axhline(delta, color=colour, linestyle=":", linewidth=1)

@@ -44,11 +44,8 @@ REGRET = "regret"
 SLACK = "slack of the potential lemmas"
 SHARE = "the lemmas' right side, as a share of T"
 ONE = "left side at x_t = 1"
-GRAM = "share of A in the noisy A"
-COVERAGE = "coverage"
-EXCESS = "noisy Gram matrix: factor - 1"
-MISSED = "1 - coverage, at its worst round"
-"""What tables tell of the last two."""
+GRAM = "share of A that noise hides"
+MISSED = "1 - coverage"
 
 POWERS = (0.25, 0.5, 0.75, 1.0)
 COVERED = (0.5, 0.1)
@@ -172,26 +169,26 @@ def left_at_one(environment: Any, horizon: int, seed: int, p: float) -> FloatArr
     return found.left_by_round[recorded_rounds(horizon) - 1]
 
 
-def gram_share(environment: Any, horizon: int, seed: int, field: str) -> FloatArray:
-    """The share s of A with A~ >= s A: the inverse of the noisy Gram factor, 0 where there is none."""
+def hidden_share(environment: Any, horizon: int, seed: int, field: str) -> FloatArray:
+    """The least s with A~ >= (1 - s) A: 1 - 1/factor of the noisy Gram matrix, 1 where there is none."""
     U, noise = _contexts(horizon, seed)
     shares = []
     for n in recorded_rounds(horizon):
         found = theory.noisy_gram_factor(
             U[:n], noise[:n, 3:], ridge=1.0, noise_scale=1.0, sigma=1.0, delta=DELTA
         )
-        shares.append(1.0 / float(getattr(found, field)))
+        shares.append(1.0 - 1.0 / float(getattr(found, field)))
     return np.array(shares)
 
 
-def coverage(environment: Any, horizon: int, seed: int, form: str, delta: float) -> FloatArray:
-    """The share of runs whose ellipsoids held the truth; with a small ridge, whose part in zeta is sure."""
+def missed(environment: Any, horizon: int, seed: int, form: str, delta: float) -> FloatArray:
+    """The share of runs whose ellipsoids missed the truth; with a small ridge, whose part in zeta is sure."""
     found = theory.confidence_coverage(
         horizon=horizon, dim_x=1, dim_z=1, ridge=0.01, delta=delta, runs=COVERAGE_RUNS, seed=seed
     )
     name, field = FORMS[form]
     shares: FloatArray = getattr(getattr(found, name), field)[recorded_rounds(horizon) - 1]
-    return shares
+    return 1.0 - shares
 
 
 def _contexts(horizon: int, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -217,11 +214,11 @@ def quantities() -> dict[tuple[str, str], Quantity]:
         **{(SLACK, power(p, lemma)): Quantity(slack, (p, lemma)) for lemma in LEMMAS for p in POWERS},
         **{(SHARE, lemma): Quantity(share_of_rounds, (lemma,)) for lemma in LEMMAS},
         **{(ONE, power(p)): Quantity(left_at_one, (p,)) for p in POWERS},
-        (GRAM, MEASURED): Quantity(gram_share, ("ratio",)),
-        (GRAM, FACTOR): Quantity(gram_share, ("factor",)),
-        (GRAM, A_PRIORI): Quantity(gram_share, ("bound",)),
+        (GRAM, MEASURED): Quantity(hidden_share, ("ratio",)),
+        (GRAM, FACTOR): Quantity(hidden_share, ("factor",)),
+        (GRAM, A_PRIORI): Quantity(hidden_share, ("bound",)),
         **{
-            (COVERAGE, covered(form, delta)): Quantity(coverage, (form, delta))
+            (MISSED, covered(form, delta)): Quantity(missed, (form, delta))
             for form in FORMS
             for delta in COVERED
         },
@@ -252,8 +249,9 @@ def described(size: Size) -> Mapping[str, str]:
         f"noise in every direction, rows of length {EVERYWHERE_ROW:g} in the plane and noise of length 1",
         SHARE: "the same sequences, p = 1: below 1 a lemma says more than that no round adds more than 1",
         ONE: "sum of t^{-p}",
-        EXCESS: "the least factor f with A <= f A~, the same u and noise, ridge 1, less 1",
-        COVERAGE: f"share of {COVERAGE_RUNS} runs a seed, an arm that is chosen adaptively; dim_x = dim_z = "
+        GRAM: "the least s with A~ >= (1 - s) A, the same u and noise, ridge 1: 1 - 1/factor, 1 where there "
+        "is no factor yet",
+        MISSED: f"share of {COVERAGE_RUNS} runs a seed, an arm that is chosen adaptively; dim_x = dim_z = "
         "1, ridge 0.01",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds",
     }
