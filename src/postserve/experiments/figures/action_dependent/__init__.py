@@ -79,7 +79,7 @@ def claims(study: Study) -> list[Claim]:
         Claim(
             f"The price of a map for each arm where one would do: {paid} times the regret with "
             f"{', '.join(map(str, numbers(study)))} arms, growing with exponent {slope}; held if it is above "
-            f"0 and not above the proposition's K^{PRICE:g}, which is K^map_rate by Jensen.",
+            f"0 and not above the proposition's K^{PRICE:g}, which is K^map_rate by Hölder.",
             slope.low > 0.0 and slope.value <= PRICE,
         ),
         ordered(study, (APART, evidence(X_ONLY), RANDOM), study.horizon, [separate, shared]),
