@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from postserve.conformance.rows import decision_sets_are_rows, rows_are_contexts_of_their_own
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
+    Make,
+    N,
     arms_of,
     chances,
     choose,
@@ -18,17 +21,12 @@ from postserve.conformance.tools import (
     require,
     require_invalid,
     rounds_for,
-    rows_apart,
     same,
     snapshot,
-    some_rounds,
+    trained_policy,
 )
-from postserve.errors import InvalidInput
 from postserve.state import Persistent
 from postserve.types import Rounds
-
-Make = Callable[[], Any]
-N = 40
 
 
 def it_has_the_verbs(make: Make) -> None:
@@ -42,7 +40,7 @@ def it_has_the_verbs(make: Make) -> None:
 
 def select_is_pure(make: Make) -> None:
     """Selecting changes nothing but rng."""
-    policy, rounds = _trained(make)
+    policy, rounds = trained_policy(make)
     before = snapshot(policy)
     first = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
     again = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
@@ -80,7 +78,7 @@ def same_seed_same_arms(make: Make) -> None:
 
 def state_round_trips(make: Make) -> None:
     """A policy saved and loaded in mid-run goes on with identical decisions; saving changes nothing."""
-    policy, _ = _trained(make)
+    policy, _ = trained_policy(make)
     if not hasattr(policy, "save"):
         return
     before = snapshot(policy)
@@ -156,7 +154,7 @@ def merging_adds_up_where_promised(make: Make) -> None:
 
 def propensities_are_right(make: Make) -> None:
     """They sum to one, are zero where not eligible, and are what select does."""
-    trained, rounds = _trained(make)
+    trained, rounds = trained_policy(make)
     for policy in (make(), trained):
         for eligible in (None, list(policy.arms[1:])) if policy.arms else (None,):
             x, z = rounds.x[0], rounds.z[0]
@@ -178,7 +176,7 @@ def propensities_are_right(make: Make) -> None:
 
 def bad_input_is_refused(make: Make) -> None:
     """NaN, infinity, wrong shapes and types, unknown arms raise InvalidInput and change nothing."""
-    policy, rounds = _trained(make)
+    policy, rounds = trained_policy(make)
     before = snapshot(policy)
     (x, z, _), arm, rng = feedback(rounds, 0, 0), arms_of(policy)[0], np.random.default_rng(0)
     bad_vectors: dict[str, Any] = {
@@ -220,7 +218,7 @@ def bad_input_is_refused(make: Make) -> None:
 
 def arms_come_and_go(make: Make) -> None:
     """New arms are served and learn, removed ones are refused, and no id comes twice."""
-    policy, rounds = _trained(make)
+    policy, rounds = trained_policy(make)
     if not hasattr(policy, "add_arm"):
         return
     if not policy.arms:
@@ -294,7 +292,7 @@ def units_do_not_matter_where_promised(make: Make) -> None:
 
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
     """A factor of 1 changes nothing, others keep it working, factors outside (0, 1] are refused."""
-    policy, rounds = _trained(make)
+    policy, rounds = trained_policy(make)
     if not hasattr(policy, "forget"):
         return
     before = snapshot(policy)
@@ -310,7 +308,7 @@ def forgetting_is_a_verb_of_its_own(make: Make) -> None:
 
 def a_missing_z_is_never_silent(make: Make) -> None:
     """A reward without z is refused, changing nothing, unless the policy was told what to do."""
-    policy, rounds = _trained(make)
+    policy, rounds = trained_policy(make)
     before = snapshot(policy)
     told, x, arm = getattr(policy, "missing_z", "raise"), feedback(rounds, 0, 0)[0], arms_of(policy)[0]
     if policy.dim_z is None or told != "raise":
@@ -323,59 +321,6 @@ def a_missing_z_is_never_silent(make: Make) -> None:
     require_invalid("credit without z", policy.credit, x, arm, None, 1.0)
     require_invalid("observe without z", policy.observe, x, arm, None)
     require(same(before, snapshot(policy)), "a refused reward changed the policy")
-
-
-def rows_are_contexts_of_their_own(make: Make) -> None:
-    """A row an arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
-    policy, rounds = _trained(make)
-    if not policy.arms:
-        return
-    x, z, k = rounds.x[0], rounds.z[0], len(policy.arms)
-    same_for_all, rng = np.repeat(x[None], k, axis=0), np.random.default_rng(1)
-    try:
-        chances(policy, same_for_all, z)
-    except InvalidInput:
-        return  # one context for all arms is all it takes
-    for one, other in zip(rounds.x, rounds.z, strict=True):
-        p = chances(policy, np.repeat(one[None], k, axis=0), other)
-        require(np.array_equal(p, chances(policy, one, other)), "equal rows are not what one x is")
-    before = snapshot(policy)
-    for wrong in (same_for_all[1:], np.repeat(x[None], k + 1, axis=0), np.repeat(x[None], 0, axis=0)):
-        require_invalid(f"x of shape {wrong.shape} for {k} arms", choose, policy, wrong, z, rng)
-    broken = same_for_all.copy()
-    broken[-1, 0] = np.nan
-    require_invalid("rows with a NaN", choose, policy, broken, z, rng)
-    require(same(before, snapshot(policy)), "rows that were refused changed the policy")
-    apart = rows_apart(some_rounds(k * N, len(x), len(z), k, seed=5), N)
-    play(policy, apart, np.random.default_rng(1))
-    backwards = list(range(k))[::-1]
-    for X, Z in zip(apart.x[:8], apart.z[:8], strict=True):
-        p = chances(policy, X, Z)
-        turned = chances(policy, X[::-1], Z[::-1], arms=[policy.arms[i] for i in backwards])
-        require(close(p, turned, 1e-9), "rows do not go with the arms in whose order they are given")
-        some = chances(policy, X[1:], Z[1:], arms=policy.arms[1:])
-        require(some[0] == 0.0 and abs(some.sum() - 1.0) < 1e-9, f"of all but the first it says {some}")
-    if hasattr(policy, "select_batch"):
-        early = {"Z": apart.z} if getattr(policy, "sees_z", False) else {}
-        batch = policy.select_batch(apart.x, np.random.default_rng(1), **early)
-        rng = np.random.default_rng(1)
-        single = [choose(policy, X, Z, rng).arm for X, Z in zip(apart.x, apart.z, strict=True)]
-        require(batch.arms.tolist() == single, "select_batch chose otherwise than select")
-
-
-def decision_sets_are_rows(make: Make) -> None:
-    """Without arms of its own, any number of candidates can be shown, and their order is no matter."""
-    policy, rounds = _trained(make)
-    if policy.arms:
-        return
-    x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
-    require(choose(policy, x[:1], z[:1], rng) == (0, 1.0), "a single candidate is not what is chosen")
-    many, after = x.repeat(9, axis=0), z.repeat(9, axis=0)
-    require(chances(policy, many, after).shape == (len(many),), "candidates that tie have no propensities")
-    turned = chances(policy, x[::-1], z[::-1])[::-1]
-    require(close(chances(policy, x, z), turned, 1e-9), "the order of the candidates changed a propensity")
-    for wrong in (x[0], x[:0], x[None], np.full_like(x, np.nan)):
-        require_invalid(f"candidates of shape {wrong.shape}", choose, policy, wrong, z, rng)
 
 
 POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
@@ -408,13 +353,6 @@ def check_policy(make: Make) -> None:
     """
     for check in POLICY_CHECKS:
         check(make)
-
-
-def _trained(make: Make) -> tuple[Any, Rounds]:
-    policy = make()
-    rounds = rounds_for(policy, N)
-    play(policy, rounds, np.random.default_rng(0))
-    return policy, rounds
 
 
 def _teach(policy: Any, rounds: Rounds, arms: Any, order: Any) -> None:

@@ -15,6 +15,9 @@ from postserve.state import Arrays, Persistent, arrays_of, objects_of
 from postserve.types import Decision, FloatArray, Rounds
 
 POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)
+Make = Callable[[], Any]
+N = 40
+"""Rounds that a check plays."""
 CANDIDATES = 4
 """Rows of the decision sets that policies without arms are shown."""
 
@@ -107,6 +110,14 @@ def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
         policy.update(x, arm, z, reward)
         chosen.append(arm)
     return chosen
+
+
+def trained_policy(make: Make) -> tuple[Any, Rounds]:
+    """A policy that has played some rounds, and these."""
+    policy = make()
+    rounds = rounds_for(policy, N)
+    play(policy, rounds, np.random.default_rng(0))
+    return policy, rounds
 
 
 def learnt(item: Any) -> Arrays:

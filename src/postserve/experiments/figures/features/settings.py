@@ -85,5 +85,7 @@ def described(size: Size) -> Mapping[str, str]:
         "arms, rewards linear in (x, x²) and (z, z²), standardised, with noise 0.5",
         "maps": "given 1, cos(x) and the products of its entries, in which E[z|x] and E[z²|x] are linear",
         "policies": "with the learnt prior",
+        "settled late": "phi was linear at first, where features of x nearly sufficed; and what has no "
+        "features was first to have a slope above 0.8, which failed",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired; slopes from T/10 on",
     }

@@ -137,7 +137,8 @@ def described(size: Size) -> Mapping[str, str]:
         "PoLinTS": f"1,000 draws a choice; a share 0.001, or {FLOOR:g}, of the choices spread over all arms",
         TARGET: "serves the arm with the largest x·theta_a, in the same rounds",
         "from the log": "inverse propensities: a round counts r/p if the log served what the policy would",
-        "other sizes": "three were run before this one was settled on: docs/figures.md has what they told",
+        "settled late": "three other sizes were run before, and in each a claim on the logs failed: "
+        "docs/figures.md has what they told",
         "policies": "with the learnt prior",
         "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired",
     }

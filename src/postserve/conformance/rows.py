@@ -1,0 +1,73 @@
+"""What policies must do with rows: contexts of their own for each arm, and decision sets."""
+
+import numpy as np
+
+from postserve.conformance.tools import (
+    Make,
+    N,
+    chances,
+    choose,
+    close,
+    play,
+    require,
+    require_invalid,
+    rows_apart,
+    same,
+    snapshot,
+    some_rounds,
+    trained_policy,
+)
+from postserve.errors import InvalidInput
+
+
+def rows_are_contexts_of_their_own(make: Make) -> None:
+    """A row an arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
+    policy, rounds = trained_policy(make)
+    if not policy.arms:
+        return
+    x, z, k = rounds.x[0], rounds.z[0], len(policy.arms)
+    same_for_all, rng = np.repeat(x[None], k, axis=0), np.random.default_rng(1)
+    try:
+        chances(policy, same_for_all, z)
+    except InvalidInput:
+        return  # one context for all arms is all it takes
+    for one, other in zip(rounds.x, rounds.z, strict=True):
+        p = chances(policy, np.repeat(one[None], k, axis=0), other)
+        require(np.array_equal(p, chances(policy, one, other)), "equal rows are not what one x is")
+    before = snapshot(policy)
+    for wrong in (same_for_all[1:], np.repeat(x[None], k + 1, axis=0), np.repeat(x[None], 0, axis=0)):
+        require_invalid(f"x of shape {wrong.shape} for {k} arms", choose, policy, wrong, z, rng)
+    broken = same_for_all.copy()
+    broken[-1, 0] = np.nan
+    require_invalid("rows with a NaN", choose, policy, broken, z, rng)
+    require(same(before, snapshot(policy)), "rows that were refused changed the policy")
+    apart = rows_apart(some_rounds(k * N, len(x), len(z), k, seed=5), N)
+    play(policy, apart, np.random.default_rng(1))
+    backwards = list(range(k))[::-1]
+    for X, Z in zip(apart.x[:8], apart.z[:8], strict=True):
+        p = chances(policy, X, Z)
+        turned = chances(policy, X[::-1], Z[::-1], arms=[policy.arms[i] for i in backwards])
+        require(close(p, turned, 1e-9), "rows do not go with the arms in whose order they are given")
+        some = chances(policy, X[1:], Z[1:], arms=policy.arms[1:])
+        require(some[0] == 0.0 and abs(some.sum() - 1.0) < 1e-9, f"of all but the first it says {some}")
+    if hasattr(policy, "select_batch"):
+        early = {"Z": apart.z} if getattr(policy, "sees_z", False) else {}
+        batch = policy.select_batch(apart.x, np.random.default_rng(1), **early)
+        rng = np.random.default_rng(1)
+        single = [choose(policy, X, Z, rng).arm for X, Z in zip(apart.x, apart.z, strict=True)]
+        require(batch.arms.tolist() == single, "select_batch chose otherwise than select")
+
+
+def decision_sets_are_rows(make: Make) -> None:
+    """Without arms of its own, any number of candidates can be shown, and their order is no matter."""
+    policy, rounds = trained_policy(make)
+    if policy.arms:
+        return
+    x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
+    require(choose(policy, x[:1], z[:1], rng) == (0, 1.0), "a single candidate is not what is chosen")
+    many, after = x.repeat(9, axis=0), z.repeat(9, axis=0)
+    require(chances(policy, many, after).shape == (len(many),), "candidates that tie have no propensities")
+    turned = chances(policy, x[::-1], z[::-1])[::-1]
+    require(close(chances(policy, x, z), turned, 1e-9), "the order of the candidates changed a propensity")
+    for wrong in (x[0], x[:0], x[None], np.full_like(x, np.nan)):
+        require_invalid(f"candidates of shape {wrong.shape}", choose, policy, wrong, z, rng)
