@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from postserve.linalg import kernels, reference
 from postserve.optimism import Candidates, bound, certificate, joint, joint_contenders, plugin
 from postserve.types import FloatArray
 
@@ -375,3 +376,67 @@ def test_no_arms_have_no_scores() -> None:
     none = Candidates(*(field[:0] for field in random_arms(np.random.default_rng(15), 1, 3)))
     for score in SCORES:
         assert score(none).shape == (0,)
+
+
+@st.composite
+def degenerate_arms(draw: st.DrawFn) -> Candidates:
+    """`any_arms`, parts of which vanish, and some of which come again."""
+    arms = draw(any_arms() | any_arms(exponent=6))
+    nothing = draw(st.sets(st.sampled_from(["map_radius", "arm_radius", "beta", "mean"])))
+    arms = arms._replace(**{name: np.zeros_like(getattr(arms, name)) for name in nothing})
+    some = draw(st.lists(st.integers(0, len(arms.mean) - 1), max_size=3))
+    order = draw(st.permutations([*range(len(arms.mean)), *some]))
+    return Candidates(*(np.ascontiguousarray(field[order]) for field in arms))
+
+
+def scored_by(kernel: Callable[..., None], arms: Candidates) -> FloatArray:
+    scores = np.empty(len(arms.mean))
+    kernel(*arms, scores)
+    return scores
+
+
+@thorough
+@given(degenerate_arms())
+def test_compiled_scores_are_those_of_the_reference(arms: Candidates) -> None:
+    slack = 1e-12 * scale_of(arms)
+    for name in ("joint_scores", "bound_scores"):
+        compiled, expected = (scored_by(getattr(module, name), arms) for module in (kernels, reference))
+        assert np.all(np.abs(compiled - expected) <= slack)
+
+
+@thorough
+@given(degenerate_arms())
+def test_compiled_contenders_win_and_tie_as_in_the_reference(arms: Candidates) -> None:
+    compiled, expected = (scored_by(module.contender_scores, arms) for module in (kernels, reference))
+    slack = 1e-12 * scale_of(arms).max()
+    wins = compiled == compiled.max()
+    sure = np.count_nonzero(expected >= expected.max() - slack) == 1
+    alone = np.count_nonzero(bound(arms) >= plugin(*arms[:3]).max() - slack) == 1  # and left unsolved
+    assert alone or abs(compiled.max() - joint(arms).max()) <= slack
+    assert not sure or compiled.argmax() == expected.argmax()
+    assert np.all(joint(arms)[wins] >= joint(arms).max())
+    rows = np.concatenate([field.reshape(len(wins), -1) for field in arms], axis=1)
+    for row in rows[wins]:
+        assert np.all(wins[(rows == row).all(axis=1)])  # equal arms tie
+
+
+@brief
+@given(degenerate_arms(), st.integers(-40, 40), st.integers(-40, 40))
+def test_units_cannot_sway_the_compiled_scores(arms: Candidates, reward: int, context: int) -> None:
+    money, length = 2.0**reward, 2.0**context
+    scaled = Candidates(
+        mean=money * arms.mean,
+        width=arms.width,
+        arm_radius=money * arms.arm_radius,
+        map_radius=length * arms.map_radius,
+        beta=money / length * arms.beta,
+        cross=arms.cross / length,
+        block=arms.block / length**2,
+    )
+    for kernel in (kernels.joint_scores, kernels.bound_scores, kernels.contender_scores):
+        np.testing.assert_array_equal(scored_by(kernel, scaled), money * scored_by(kernel, arms))
+
+
+def test_many_axes_turn_as_few_do() -> None:
+    arms = random_arms(np.random.default_rng(19), 6, 40)
+    assert np.all(np.abs(joint(arms) - scored_by(reference.joint_scores, arms)) <= 1e-12 * scale_of(arms))

@@ -7,18 +7,18 @@ and the weights in the arm's ellipsoid.  The weights have a closed form: with ``
 
 The bracket is convex in ``d``, so its maximum lies on the sphere ``||d|| = e``.  It is sought in
 the eigenbasis of ``M`` and free of units: those of the rewards and of ``z`` cannot sway a choice.
+The search is compiled; `postserve.linalg.reference` has it in plain numpy.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from postserve.linalg import kernels
 from postserve.types import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
-_CLIMBS = 8  # to come near a maximum
-_POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
 _HALVINGS = 52  # of an interval, to the last digit
 
 
@@ -50,8 +50,7 @@ def bound(candidates: Candidates) -> FloatArray:
     >>> bound(arm)
     array([2.])
     """
-    sphere = _on_sphere(candidates)
-    return _scores(candidates, sphere, _largest_gain(sphere))
+    return _scored(kernels.bound_scores, candidates)
 
 
 def joint(candidates: Candidates) -> FloatArray:
@@ -61,8 +60,7 @@ def joint(candidates: Candidates) -> FloatArray:
     >>> joint(arm).round(3)  # the better of d = 1 and d = -1
     array([1.048])
     """
-    sphere = _on_sphere(candidates)
-    return _scores(candidates, sphere, _best_gain(sphere))
+    return _scored(kernels.joint_scores, candidates)
 
 
 def joint_contenders(candidates: Candidates) -> FloatArray:
@@ -74,13 +72,7 @@ def joint_contenders(candidates: Candidates) -> FloatArray:
     >>> joint_contenders(Candidates(*map(np.array, three))).round(3)
     array([ 1.   , 10.048, 10.048])
     """
-    sphere = _on_sphere(candidates)
-    gain = np.zeros_like(sphere.reward)
-    rival = _scores(candidates, sphere, gain).max(initial=-np.inf)
-    contends = np.flatnonzero(_scores(candidates, sphere, _largest_gain(sphere)) >= rival)
-    if len(contends) > 1:
-        gain[contends] = _best_gain(_only(sphere, contends))
-    return _scores(candidates, sphere, gain)
+    return _scored(kernels.contender_scores, candidates)
 
 
 def certificate(candidates: Candidates) -> FloatArray:
@@ -126,119 +118,29 @@ class _Sphere(NamedTuple):
     diagonal: FloatArray  # (K, 1, dim_z), ascending
 
 
+def _scored(kernel: Callable[..., None], candidates: Candidates) -> FloatArray:
+    fields = _contiguous(candidates)
+    scores = np.empty(len(fields[0]))
+    kernel(*fields, scores)
+    return scores
+
+
+def _contiguous(candidates: Candidates) -> list[FloatArray]:
+    """Kernels are compiled for such arrays alone."""
+    return [np.ascontiguousarray(field, dtype=np.float64) for field in candidates]
+
+
 def _on_sphere(candidates: Candidates) -> _Sphere:
-    """Divide every unit out, and only then call LAPACK, which need not scale to the last digit."""
-    _, width, arm_radius, map_radius, beta, cross, block = candidates
-    e = map_radius[:, None]
-    slope, cross, block = e * beta, e * cross, (e * e)[..., None] * block
-    variance = np.trace(block, axis1=1, axis2=2)[:, None]
-    variance = np.maximum(variance, _EPS**4 * width[:, None] ** 2)  # w stays finite as e vanishes
-    doubt = arm_radius[:, None] * np.sqrt(variance)
-    reward, variance = _or_one(_norm(slope)[:, None] + doubt), _or_one(variance)
-    diagonal, basis = np.linalg.eigh(block / variance[..., None])
-    return _Sphere(
-        reward=reward,
-        t=doubt / reward,
-        w=width[:, None] / np.sqrt(variance),
-        b=(slope / reward)[:, None] @ basis,
-        c=(cross / variance)[:, None] @ basis,
-        diagonal=np.maximum(diagonal, 0.0)[:, None],
-    )
-
-
-def _only(sphere: _Sphere, arms: npt.NDArray[np.intp]) -> _Sphere:
-    return _Sphere(*(field[arms] for field in sphere))
+    fields = _contiguous(candidates)[1:]
+    shape = candidates.beta.shape
+    scalars, vectors = np.empty((3, *shape[:1])), np.empty((3, *shape))
+    kernels.on_spheres(*fields, *scalars, *vectors)
+    return _Sphere(*scalars[:, :, None], *vectors[:, :, None])
 
 
 def _scores(candidates: Candidates, sphere: _Sphere, gain: FloatArray) -> FloatArray:
     lowest = plugin(candidates.mean, candidates.width, candidates.arm_radius)
     return lowest + (sphere.reward * gain)[:, 0]
-
-
-def _largest_gain(sphere: _Sphere) -> FloatArray:
-    return _norm(sphere.b) + sphere.t * np.sqrt(sphere.diagonal[..., -1])
-
-
-def _best_gain(sphere: _Sphere) -> FloatArray:
-    """Climb from every start, then polish an arm for as long as one of its points still rises."""
-    n, rest = _starts(sphere), sphere
-    for _ in range(_CLIMBS):
-        n = _climb(sphere, n)
-    gain, stride = _gain(sphere, n), np.ones(n.shape[:-1])
-    best, arms = np.zeros_like(sphere.reward), np.arange(len(gain))
-    for _ in range(_POLISHES):
-        n, gain, climbed = _rise(rest, n, gain, _climb(rest, n))
-        n, gain, leapt = _rise(rest, n, gain, _newton(rest, n, stride))
-        # a leap too far leaves a curved ridge: shorten the next
-        stride = np.where(leapt, np.minimum(2 * stride, 1.0), stride / 2)
-        best[arms] = gain.max(axis=1, keepdims=True)
-        rising = np.flatnonzero((climbed | leapt).any(axis=1))
-        if not rising.size:
-            break
-        n, gain, stride, arms = n[rising], gain[rising], stride[rising], arms[rising]
-        rest = _only(rest, rising)
-    return np.minimum(np.maximum(best, 0.0), _largest_gain(sphere))
-
-
-def _starts(sphere: _Sphere) -> FloatArray:
-    """Both ways along ``b``, ``c`` and each axis, as no climb leaves a plane of symmetry."""
-    arms, _, dim = sphere.b.shape
-    axes = np.broadcast_to(np.eye(dim), (arms, dim, dim))
-    lines = np.concatenate([axes, _unit(sphere.b), _unit(sphere.c)], axis=1)
-    return np.concatenate([lines, -lines], axis=1)
-
-
-def _rise(
-    sphere: _Sphere, n: FloatArray, gain: FloatArray, there: FloatArray
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Move the points that gain by it, by more than rounding."""
-    gain_there = _gain(sphere, there)
-    better = gain_there > gain + 4 * _EPS * np.abs(gain)
-    return np.where(better[..., None], there, n), np.where(better, gain_there, gain), better
-
-
-def _gain(sphere: _Sphere, n: FloatArray) -> FloatArray:
-    change, root = _variance(sphere, n)  # sqrt(q) - w = (q - w^2) / (sqrt(q) + w), uncancelled
-    return _dot(sphere.b, n) + sphere.t * change / _or_one(root + sphere.w)
-
-
-def _variance(sphere: _Sphere, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``q(n) - w^2`` and ``sqrt(q(n))``."""
-    change = np.maximum(_dot(n, 2 * sphere.c + sphere.diagonal * n), -(sphere.w**2))
-    return change, np.sqrt(sphere.w**2 + change)
-
-
-def _gradient(sphere: _Sphere, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The gradients of the gain and of ``sqrt(q)``, and ``s = t / sqrt(q)``."""
-    root = np.maximum(_variance(sphere, n)[1], _EPS)[..., None]
-    g = (sphere.c + sphere.diagonal * n) / root
-    return sphere.b + sphere.t[..., None] * g, g, sphere.t[..., None] / root
-
-
-def _climb(sphere: _Sphere, n: FloatArray) -> FloatArray:
-    """Maximise the tangent plane, which no convex function is below: this only climbs."""
-    return _unit(_gradient(sphere, n)[0])
-
-
-def _newton(sphere: _Sphere, n: FloatArray, stride: FloatArray) -> FloatArray:
-    """Step by ``h``: ``H h = gradient - k n`` and ``h.n = 0``, with ``H = mu I - s L + s g g'``.
-
-    ``H`` is inverted as diagonal plus rank one; where it is singular the step is worthless, and
-    not taken.  Near a saddle Newton heads down, and is turned about.
-    """
-    gradient, g, s = _gradient(sphere, n)
-    with np.errstate(all="ignore"):
-        inverse = 1 / (_dot(gradient, n)[..., None] - s * sphere.diagonal)
-        image = inverse * g
-        factor = s / (1 + s * _dot(g, image)[..., None])
-
-        def solve(x: FloatArray) -> FloatArray:
-            return inverse * x - factor * _dot(image, x)[..., None] * image
-
-        free, normal = solve(gradient), solve(n)
-        h = free - (_dot(n, free) / _dot(n, normal))[..., None] * normal
-        there = _unit(n + (stride * np.sign(_dot(gradient, h)))[..., None] * h)
-    return np.where(np.isfinite(there), there, 0.0)
 
 
 def _trust_region(a: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -264,10 +166,6 @@ def _dot(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def _norm(x: FloatArray) -> FloatArray:
     return np.sqrt(_dot(x, x))
-
-
-def _unit(x: FloatArray) -> FloatArray:
-    return x / _or_one(_norm(x))[..., None]
 
 
 def _or_one(divisor: FloatArray) -> FloatArray:

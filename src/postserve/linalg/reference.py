@@ -1,8 +1,15 @@
 """The kernels in plain numpy, for reading and for testing the compiled ones against."""
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from postserve.types import FloatArray, IntArray
+
+EPS = float(np.finfo(np.float64).eps)
+CLIMBS = 8  # to come near a maximum
+POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
 
 
 def project(
@@ -71,3 +78,202 @@ def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) 
     root[:] = np.tril(np.linalg.inv(lower))
     inverse[:] = root.T @ root
     return 2.0 * float(np.log(np.diagonal(lower)).sum())
+
+
+def joint_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """scores = mean + zeta sqrt(q0) + the largest gain on the sphere: climbs from every start, polished."""
+    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
+    scores[:] = mean + arm_radius * width + (sphere.reward * _best_gain(sphere))[:, 0]
+
+
+def contender_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """As `joint_scores` where two or more have bound >= the best plugin score, else that score."""
+    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
+    scores[:] = mean + arm_radius * width
+    most = scores + (sphere.reward * _largest_gain(sphere))[:, 0]
+    contends = np.flatnonzero(most >= scores.max(initial=-np.inf))
+    if len(contends) > 1:
+        rest = _only(sphere, contends)
+        scores[contends] += (rest.reward * _best_gain(rest))[:, 0]
+
+
+def bound_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """scores = mean + zeta sqrt(q0) + e (||beta|| + zeta sqrt(lambda_max(M)))."""
+    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
+    scores[:] = mean + arm_radius * width + (sphere.reward * _largest_gain(sphere))[:, 0]
+
+
+class _Sphere(NamedTuple):
+    """The gain over `plugin`, ``b.n + t (sqrt(w^2 + 2 c.n + n'Ln) - w)`` on ``||n|| = 1``.
+
+    A gain of one is worth ``reward``; ``L`` is diagonal, of trace one.  The axis after that of the
+    arms is for the points ``n`` of an arm.
+    """
+
+    reward: FloatArray  # (K, 1)
+    t: FloatArray  # (K, 1)
+    w: FloatArray  # (K, 1)
+    b: FloatArray  # (K, 1, dim_z)
+    c: FloatArray  # (K, 1, dim_z)
+    diagonal: FloatArray  # (K, 1, dim_z), ascending
+
+
+def _on_sphere(
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+) -> _Sphere:
+    """Divide every unit out, and only then call LAPACK, which need not scale to the last digit."""
+    e = map_radius[:, None]
+    slope, cross, block = e * beta, e * cross, (e * e)[..., None] * block
+    variance = np.trace(block, axis1=1, axis2=2)[:, None]
+    variance = np.maximum(variance, EPS**4 * width[:, None] ** 2)  # w stays finite as e vanishes
+    doubt = arm_radius[:, None] * np.sqrt(variance)
+    reward, variance = _or_one(_norm(slope)[:, None] + doubt), _or_one(variance)
+    diagonal, basis = np.linalg.eigh(block / variance[..., None])
+    return _Sphere(
+        reward=reward,
+        t=doubt / reward,
+        w=width[:, None] / np.sqrt(variance),
+        b=(slope / reward)[:, None] @ basis,
+        c=(cross / variance)[:, None] @ basis,
+        diagonal=np.maximum(diagonal, 0.0)[:, None],
+    )
+
+
+def _only(sphere: _Sphere, arms: npt.NDArray[np.intp]) -> _Sphere:
+    return _Sphere(*(field[arms] for field in sphere))
+
+
+def _largest_gain(sphere: _Sphere) -> FloatArray:
+    return _norm(sphere.b) + sphere.t * np.sqrt(sphere.diagonal[..., -1])
+
+
+def _best_gain(sphere: _Sphere) -> FloatArray:
+    """Climb from every start, then polish an arm for as long as one of its points still rises."""
+    n, rest = _starts(sphere), sphere
+    for _ in range(CLIMBS):
+        n = _climb(sphere, n)
+    gain, stride = _gain(sphere, n), np.ones(n.shape[:-1])
+    best, arms = np.zeros_like(sphere.reward), np.arange(len(gain))
+    for _ in range(POLISHES):
+        n, gain, climbed = _rise(rest, n, gain, _climb(rest, n))
+        n, gain, leapt = _rise(rest, n, gain, _newton(rest, n, stride))
+        # a leap too far leaves a curved ridge: shorten the next
+        stride = np.where(leapt, np.minimum(2 * stride, 1.0), stride / 2)
+        best[arms] = gain.max(axis=1, keepdims=True)
+        rising = np.flatnonzero((climbed | leapt).any(axis=1))
+        if not rising.size:
+            break
+        n, gain, stride, arms = n[rising], gain[rising], stride[rising], arms[rising]
+        rest = _only(rest, rising)
+    return np.minimum(np.maximum(best, 0.0), _largest_gain(sphere))
+
+
+def _starts(sphere: _Sphere) -> FloatArray:
+    """Both ways along ``b``, ``c`` and each axis, as no climb leaves a plane of symmetry."""
+    arms, _, dim = sphere.b.shape
+    axes = np.broadcast_to(np.eye(dim), (arms, dim, dim))
+    lines = np.concatenate([axes, _unit(sphere.b), _unit(sphere.c)], axis=1)
+    return np.concatenate([lines, -lines], axis=1)
+
+
+def _rise(
+    sphere: _Sphere, n: FloatArray, gain: FloatArray, there: FloatArray
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+    """Move the points that gain by it, by more than rounding."""
+    gain_there = _gain(sphere, there)
+    better = gain_there > gain + 4 * EPS * np.abs(gain)
+    return np.where(better[..., None], there, n), np.where(better, gain_there, gain), better
+
+
+def _gain(sphere: _Sphere, n: FloatArray) -> FloatArray:
+    change, root = _variance(sphere, n)  # sqrt(q) - w = (q - w^2) / (sqrt(q) + w), uncancelled
+    return _dot(sphere.b, n) + sphere.t * change / _or_one(root + sphere.w)
+
+
+def _variance(sphere: _Sphere, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``q(n) - w^2`` and ``sqrt(q(n))``."""
+    change = np.maximum(_dot(n, 2 * sphere.c + sphere.diagonal * n), -(sphere.w**2))
+    return change, np.sqrt(sphere.w**2 + change)
+
+
+def _gradient(sphere: _Sphere, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The gradients of the gain and of ``sqrt(q)``, and ``s = t / sqrt(q)``."""
+    root = np.maximum(_variance(sphere, n)[1], EPS)[..., None]
+    g = (sphere.c + sphere.diagonal * n) / root
+    return sphere.b + sphere.t[..., None] * g, g, sphere.t[..., None] / root
+
+
+def _climb(sphere: _Sphere, n: FloatArray) -> FloatArray:
+    """Maximise the tangent plane, which no convex function is below: this only climbs."""
+    return _unit(_gradient(sphere, n)[0])
+
+
+def _newton(sphere: _Sphere, n: FloatArray, stride: FloatArray) -> FloatArray:
+    """Step by ``h``: ``H h = gradient - k n`` and ``h.n = 0``, with ``H = mu I - s L + s g g'``.
+
+    ``H`` is inverted as diagonal plus rank one; where it is singular the step is worthless, and
+    not taken.  Near a saddle Newton heads down, and is turned about.
+    """
+    gradient, g, s = _gradient(sphere, n)
+    with np.errstate(all="ignore"):
+        inverse = 1 / (_dot(gradient, n)[..., None] - s * sphere.diagonal)
+        image = inverse * g
+        factor = s / (1 + s * _dot(g, image)[..., None])
+
+        def solve(x: FloatArray) -> FloatArray:
+            return inverse * x - factor * _dot(image, x)[..., None] * image
+
+        free, normal = solve(gradient), solve(n)
+        h = free - (_dot(n, free) / _dot(n, normal))[..., None] * normal
+        there = _unit(n + (stride * np.sign(_dot(gradient, h)))[..., None] * h)
+    return np.where(np.isfinite(there), there, 0.0)
+
+
+def _dot(x: FloatArray, y: FloatArray) -> FloatArray:
+    product: FloatArray = np.vecdot(x, y)
+    return product
+
+
+def _norm(x: FloatArray) -> FloatArray:
+    return np.sqrt(_dot(x, x))
+
+
+def _unit(x: FloatArray) -> FloatArray:
+    return x / _or_one(_norm(x))[..., None]
+
+
+def _or_one(divisor: FloatArray) -> FloatArray:
+    """Divide nothing by nothing to nothing."""
+    return np.where(divisor > 0, divisor, 1.0)
