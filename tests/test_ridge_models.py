@@ -150,6 +150,30 @@ def test_the_compiled_cholesky_agrees_with_the_reference(seed: int, dim: int, ri
         assert np.abs(compiled - plain).max() <= 100.0 * kappa * EPS * max(1.0, float(np.abs(plain).max()))
 
 
+@pytest.mark.parametrize("dim", [1, 3, 4, 5, 8, 9, 31, 64, 105])
+def test_the_compiled_cholesky_of_any_size_is_symmetric_and_scales_exactly(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    rows, units = rng.standard_normal((dim, dim)), 2.0 ** rng.integers(-20, 20, size=dim)
+    matrix = rows.T @ rows + np.eye(dim)
+    root, inverse, scaled_root, scaled_inverse, expected_root, expected = np.empty((6, dim, dim))
+    log_det = kernels.cholesky_inverse(np.tril(matrix), root, inverse)  # the lower half is enough
+    kernels.cholesky_inverse(matrix * units * units[:, None], scaled_root, scaled_inverse)
+    assert log_det == pytest.approx(reference.cholesky_inverse(matrix, expected_root, expected), rel=1e-12)
+    assert np.allclose(root, expected_root, rtol=0.0, atol=1e-12)
+    assert np.allclose(inverse, expected, rtol=0.0, atol=1e-12)
+    assert np.array_equal(inverse, inverse.T)
+    assert np.array_equal(root, np.tril(root))
+    assert np.array_equal(scaled_root * units, root)
+    assert np.array_equal(scaled_inverse * units * units[:, None], inverse)
+
+
+@pytest.mark.parametrize("bad", range(11))
+def test_no_pivot_of_a_matrix_may_be_negative(bad: int) -> None:
+    matrix = np.eye(11)
+    matrix[bad, bad] = -1.0
+    assert np.isnan(kernels.cholesky_inverse(matrix, np.empty((11, 11)), np.empty((11, 11))))
+
+
 def test_a_matrix_that_is_not_positive_is_refused_by_both() -> None:
     matrix = np.array([[1.0, 2.0], [2.0, 1.0]])
     for module in (kernels, reference):
