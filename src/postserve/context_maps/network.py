@@ -8,11 +8,11 @@ from postserve.context_maps.base import SharedMap
 from postserve.context_maps.learnability import Learnability
 from postserve.context_maps.pairs import Pairs
 from postserve.errors import StateMismatch
+from postserve.linalg import kernels
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import integer, number
 
-FAR = 10.0
 PARAMETERS = ("hidden_weights", "hidden_bias", "output_weights", "output_bias")
 
 
@@ -59,8 +59,8 @@ class NetworkMap(SharedMap):
         )
         self._pairs = Pairs(dim_x, dim_z, self.replay)
         self._rng = np.random.default_rng(self.seed)
-        self._x_scale = _RunningScale(dim_x)
-        self._z_scale = _RunningScale(dim_z)
+        self._x_scale = np.zeros((3, dim_x))  # count, mean and sum of squared deviations of each coordinate
+        self._z_scale = np.zeros((3, dim_z))
         self._parameters: dict[str, FloatArray] = {
             "hidden_weights": self._rng.standard_normal((dim_x, hidden)) * np.sqrt(2.0 / dim_x),
             "hidden_bias": np.zeros(hidden),
@@ -86,11 +86,13 @@ class NetworkMap(SharedMap):
         self._learnability.forget(keep)
 
     def _predict(self, X: FloatArray) -> FloatArray:
+        rows = np.empty((len(X), self.dim_z))
         if self._pairs.seen < 2:  # x has no scale yet
-            output = np.zeros((len(X), self.dim_z))
+            rows[:] = self._z_scale[1]
         else:
-            output = self._forward(self._x_scale.standardise(X))[1]
-        return self._z_scale.restore_units(output)
+            contexts = np.ascontiguousarray(X)
+            kernels.network_predict(contexts, self._x_scale, self._z_scale, _layers(self._parameters), rows)
+        return rows
 
     def _radius(self, X: FloatArray) -> FloatArray:
         return self._learnability.radius(X)
@@ -98,38 +100,17 @@ class NetworkMap(SharedMap):
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         self._learnability.learn(x, z - self._predict(x[None])[0])
         self._pairs.append(x, z)
-        self._x_scale.learn(x)
-        self._z_scale.learn(z)
-        for _ in range(self.steps):
-            back = self._rng.integers(self._pairs.counting(), size=self.batch_size)
-            X, Z = self._pairs.newest(back)
-            self._step(self._x_scale.standardise(X), self._z_scale.standardise(Z))
-
-    def _forward(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        p = self._parameters
-        hidden = np.maximum(X @ p["hidden_weights"] + p["hidden_bias"], 0.0)
-        return hidden, hidden @ p["output_weights"] + p["output_bias"]
-
-    def _step(self, X: FloatArray, Z: FloatArray) -> None:
-        """One step of Adam on the mean squared error, by back-propagation."""
-        hidden, output = self._forward(X)
-        by_output = 2.0 * (output - Z) / len(X)
-        by_hidden = (by_output @ self._parameters["output_weights"].T) * (hidden > 0.0)
-        self._adam.step(
-            {
-                "hidden_weights": X.T @ by_hidden,
-                "hidden_bias": by_hidden.sum(axis=0),
-                "output_weights": hidden.T @ by_output,
-                "output_bias": by_output.sum(axis=0),
-            }
-        )
+        kernels.learn_scale(self._x_scale, np.ascontiguousarray(x))
+        kernels.learn_scale(self._z_scale, np.ascontiguousarray(z))
+        back = self._rng.integers(self._pairs.counting(), size=(self.steps, self.batch_size))
+        self._adam.descend(*self._pairs.newest(back), self._x_scale, self._z_scale)
 
     def _arrays(self) -> Arrays:
         return {
             **{name: self._parameters[name] for name in PARAMETERS},
             **self._adam.arrays(),
-            **self._x_scale.arrays("x_scale"),
-            **self._z_scale.arrays("z_scale"),
+            "x_scale": self._x_scale,
+            "z_scale": self._z_scale,
             **self._pairs.arrays(),
             **self._learnability.arrays(),
             "rng": np.array(json.dumps(self._rng.bit_generator.state)),
@@ -139,8 +120,8 @@ class NetworkMap(SharedMap):
         for name in PARAMETERS:
             self._parameters[name][:] = arrays.take(name, self._parameters[name].shape)
         self._adam.restore(arrays)
-        self._x_scale.restore(arrays, "x_scale")
-        self._z_scale.restore(arrays, "z_scale")
+        self._x_scale = arrays.take("x_scale", self._x_scale.shape)
+        self._z_scale = arrays.take("z_scale", self._z_scale.shape)
         self._pairs.restore(arrays)
         self._learnability.restore(arrays)
         try:
@@ -149,42 +130,8 @@ class NetworkMap(SharedMap):
             raise StateMismatch(f"rng does not restore ({error}), wanted a PCG64 state") from error
 
 
-class _RunningScale:
-    """Running mean and standard deviation of each coordinate (Welford's recursion)."""
-
-    def __init__(self, dim: int) -> None:
-        self.moments = np.zeros((3, dim))  # count, mean, sum of squared deviations
-
-    def learn(self, value: FloatArray) -> None:
-        count, mean, squares = self.moments
-        count += 1.0
-        off = value - mean
-        mean += off / count
-        squares += off * (value - mean)
-
-    def standardise(self, rows: FloatArray) -> FloatArray:
-        """In deviations from the mean; further out than FAR the scale itself is in doubt."""
-        return np.asarray(np.clip((rows - self.moments[1]) / self._deviation(), -FAR, FAR))
-
-    def restore_units(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(rows * self._deviation() + self.moments[1])
-
-    def _deviation(self) -> FloatArray:
-        count, _, squares = self.moments
-        deviation = np.sqrt(squares / np.maximum(count, 1.0))
-        return np.where(deviation > 0.0, deviation, 1.0)  # a constant coordinate says nothing
-
-    def arrays(self, name: str) -> Arrays:
-        return {name: self.moments}
-
-    def restore(self, stored: Stored, name: str) -> None:
-        self.moments = stored.take(name, self.moments.shape)
-
-
 class _Adam:
-    """Kingma and Ba's optimiser with its usual constants."""
-
-    DECAY_MEAN, DECAY_SQUARE, EPSILON = 0.9, 0.999, 1e-8
+    """Kingma and Ba's optimiser; its constants and its steps are in the kernel."""
 
     def __init__(self, parameters: dict[str, FloatArray], learning_rate: float) -> None:
         self.parameters = parameters
@@ -193,15 +140,11 @@ class _Adam:
         self.mean = {name: np.zeros_like(value) for name, value in parameters.items()}
         self.square = {name: np.zeros_like(value) for name, value in parameters.items()}
 
-    def step(self, gradient: dict[str, FloatArray]) -> None:
-        self.count += 1
-        rate = self.learning_rate / (1.0 - self.DECAY_MEAN**self.count)
-        correction = 1.0 - self.DECAY_SQUARE**self.count
-        for name, g in gradient.items():
-            mean, square = self.mean[name], self.square[name]
-            mean += (1.0 - self.DECAY_MEAN) * (g - mean)
-            square += (1.0 - self.DECAY_SQUARE) * (g * g - square)
-            self.parameters[name] -= rate * mean / (np.sqrt(square / correction) + self.EPSILON)
+    def descend(self, X: FloatArray, Z: FloatArray, x_scale: FloatArray, z_scale: FloatArray) -> None:
+        """A step for each batch X[s], Z[s]."""
+        state = _layers(self.parameters), _layers(self.mean), _layers(self.square)
+        kernels.network_train(X, Z, x_scale, z_scale, *state, self.learning_rate, self.count)
+        self.count += len(X)
 
     def arrays(self) -> Arrays:
         return {
@@ -216,3 +159,8 @@ class _Adam:
         for name, value in self.parameters.items():
             self.mean[name] = stored.take(f"adam_mean_{name}", value.shape)
             self.square[name] = stored.take(f"adam_square_{name}", value.shape)
+
+
+def _layers(named: dict[str, FloatArray]) -> kernels.Layers:
+    hidden_weights, hidden_bias, output_weights, output_bias = (named[name] for name in PARAMETERS)
+    return hidden_weights, hidden_bias, output_weights, output_bias

@@ -10,6 +10,11 @@ from postserve.types import FloatArray, IntArray
 EPS = float(np.finfo(np.float64).eps)
 CLIMBS = 8  # to come near a maximum
 POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
+ADAM_MEAN, ADAM_SQUARE, ADAM_EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba's usual constants
+FAR = 10.0  # further out, in deviations, the scale itself is in doubt
+
+Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""The hidden weights and bias of a network, and those of its output."""
 
 
 def project(
@@ -277,3 +282,62 @@ def _unit(x: FloatArray) -> FloatArray:
 def _or_one(divisor: FloatArray) -> FloatArray:
     """Divide nothing by nothing to nothing."""
     return np.where(divisor > 0, divisor, 1.0)
+
+
+def learn_scale(moments: FloatArray, value: FloatArray) -> None:
+    """Welford's recursion; the rows of `moments` are the count, the mean and the squared deviations."""
+    count, mean, squares = moments
+    count += 1.0
+    off = value - mean
+    mean += off / count
+    squares += off * (value - mean)
+
+
+def network_predict(
+    X: FloatArray,
+    x_moments: FloatArray,
+    z_moments: FloatArray,
+    parameters: Layers,
+    Z: FloatArray,
+) -> None:
+    """Z[i] = V^T relu(W^T x_i + c) + d of parameters W, c, V and d, x_i and Z[i] in their own units."""
+    hidden_weights, hidden_bias, output_weights, output_bias = parameters
+    hidden = np.maximum(_standardised(X, x_moments) @ hidden_weights + hidden_bias, 0.0)
+    Z[:] = (hidden @ output_weights + output_bias) * _deviation(z_moments) + z_moments[1]
+
+
+def network_train(
+    X: FloatArray,
+    Z: FloatArray,
+    x_moments: FloatArray,
+    z_moments: FloatArray,
+    parameters: Layers,
+    means: Layers,
+    squares: Layers,
+    learning_rate: float,
+    count: int,
+) -> None:
+    """Adam's steps on the mean squared error of each batch X[s], Z[s], after `count` steps before."""
+    hidden_weights, hidden_bias, output_weights, output_bias = parameters
+    for step in range(len(X)):
+        x, z = _standardised(X[step], x_moments), _standardised(Z[step], z_moments)
+        hidden = np.maximum(x @ hidden_weights + hidden_bias, 0.0)
+        by_output = 2.0 * (hidden @ output_weights + output_bias - z) / len(x)
+        by_hidden = (by_output @ output_weights.T) * (hidden > 0.0)
+        gradients = (x.T @ by_hidden, by_hidden.sum(axis=0), hidden.T @ by_output, by_output.sum(axis=0))
+        rate = learning_rate / (1.0 - ADAM_MEAN ** (count + step + 1))
+        correction = 1.0 - ADAM_SQUARE ** (count + step + 1)
+        for value, g, mean, square in zip(parameters, gradients, means, squares, strict=True):
+            mean += (1.0 - ADAM_MEAN) * (g - mean)
+            square += (1.0 - ADAM_SQUARE) * (g * g - square)
+            value -= rate * mean / (np.sqrt(square / correction) + ADAM_EPSILON)
+
+
+def _standardised(rows: FloatArray, moments: FloatArray) -> FloatArray:
+    return np.asarray(np.clip((rows - moments[1]) / _deviation(moments), -FAR, FAR))
+
+
+def _deviation(moments: FloatArray) -> FloatArray:
+    count, _, squares = moments
+    deviation = np.sqrt(squares / np.maximum(count, 1.0))
+    return np.where(deviation > 0.0, deviation, 1.0)  # a constant coordinate says nothing
