@@ -201,7 +201,7 @@ def test_levels_that_doubles_cannot_see_change_nothing() -> None:
         (lambda: CatalogueEnvironment("linear", n_arms=3, n_eligible=4), "n_eligible is 4, wanted at most 3"),
         (lambda: CatalogueEnvironment("linear", own=-0.1), "own"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((3, 20))), "x has shape"),
-        (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[3, 3]), "arms is"),
+        (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[3, 3]), "arms has 3 more"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[1, 100]), "arms is"),
         (lambda: NonlinearEnvironment(products), "phi is"),
         (lambda: NonlinearEnvironment(scale=0.0), "scale"),

@@ -155,7 +155,7 @@ def test_before_the_first_refit_the_prior_follows_the_moments() -> None:
     fits = []
     for n in range(1, 40):
         models.update(n % 10, rng.standard_normal(3), rng.standard_normal(1))
-        units = evidence.measure_units(models._sums(), [2, 1])
+        units = evidence.measure_units(models._sums(np.arange(models.n_models)), [2, 1])
         at_centre = np.allclose(models.ridge[[0, 2]], 0.02 * units.blocks) and np.allclose(
             models.noise_variance, 0.01 * units.outputs
         )

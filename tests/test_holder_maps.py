@@ -273,8 +273,8 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
         one, many = (RidgeModels(1, {"x": 3}, n_outputs=2, ridge=ridge) for _ in range(2))
         for x, z in zip(X, Z, strict=True):
             one.update(0, x, z)
-        many.update_batch(0, [(X[:10], Z[:10]), (X[10:25], Z[10:25])])
-        many.update_batch(0, [(X[25:], Z[25:])])
+        many.learn_sums(0, [(X[:10], Z[:10]), (X[10:25], Z[10:25])])
+        many.update_batch(np.zeros(15, dtype=np.int64), X[25:], Z[25:])
         for models in (one, many):
             models.refit_prior()
         for name in ("gram", "moment", "squares", "pulls", "weights", "log_det"):

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postserve.errors import StateMismatch
-from postserve.linalg import evidence, kernels, reference
+from postserve.linalg import evidence, forms, reference
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.hybrid_evidence import HybridObjective
-from postserve.linalg.ridge import REFACTORISE_EVERY, RidgeModels
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import CACHE, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
+from postserve.linalg.ridge import RidgeModels
 from postserve.state import Stored
 from postserve.types import FloatArray
 
@@ -152,7 +154,9 @@ def test_both_levels_together_are_the_joint_ridge_regression(features: Any, ridg
     models.merge(other)
     require_equal(models)
     U = features(rng, 30)
-    models.update_batch(1, [(U[:10], U[:10, :1]), (U[10:], U[10:, :1])])
+    models.update_batch(np.arange(30) % 2, U, U[:, :1])
+    require_equal(models)
+    models.learn_sums(1, [(U[:10], U[:10, :1]), (U[10:], U[10:, :1])])
     require_equal(models)
 
 
@@ -226,7 +230,7 @@ def test_any_sequence_of_verbs_ends_at_the_joint_regression(
             teach(models, rng, int(rng.integers(1, 30)))
         elif verb == "batch":
             U = rng.standard_normal((5, DIM))
-            models.update_batch(int(rng.integers(models.n_models)), [(U, U[:, :1])])
+            models.update_batch(rng.integers(models.n_models, size=5), U, U[:, :1])
         elif verb == "forget":
             models.forget(float(rng.uniform(0.1, 1.0)))
         elif verb == "add":
@@ -255,7 +259,7 @@ def test_a_hundred_thousand_rank_one_updates_stay_at_the_fresh_solution(ridge: f
     for u, noise in zip(rng.standard_normal((100_000, DIM)), rng.standard_normal(100_000), strict=True):
         arm = int(rng.integers(3))
         models.update(arm, u, np.array([W[arm] @ u + noise]))
-        renewals += models._rows == 0
+        renewals += models._shared_rows == 0
     assert renewals == 100_000 // (3 * REFACTORISE_EVERY)
     require_equal(models, least=1e-8)
 
@@ -264,7 +268,7 @@ def test_a_cache_that_broke_is_replaced_from_the_sums() -> None:
     rng = np.random.default_rng(0)
     models = HybridModels(2, BLOCKS, ridge=1.0)
     teach(models, rng, 30)
-    models.inverse[0] = np.nan
+    models._held.symmetric[CACHE, models._held.place[0]] = np.nan
     models.update(0, rng.standard_normal(DIM), np.ones(1))
     require_equal(models)
 
@@ -273,20 +277,18 @@ def test_a_cache_that_broke_is_replaced_from_the_sums() -> None:
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 3))
 def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int) -> None:
     rng = np.random.default_rng(seed)
-    roots = rng.standard_normal((4, dim, dim))
-    inverses, weights = roots @ roots.mT, rng.standard_normal((4, outputs, dim))
-    rows, ridge = rng.integers(3, size=6), rng.uniform(0.1, 10.0, dim)
-    U = rng.standard_normal((6, dim))
-    results = []
-    for module in (kernels, reference):
-        means, squares, V = np.empty((6, outputs)), np.empty(6), np.empty((6, dim))
-        module.project_hybrid(
-            inverses[:3], weights[:3], inverses[3], weights[3], ridge, rows, U, means, squares
-        )
-        module.solve(inverses[:3], rows, U, V)
-        results.append((means, squares, V))
-    for compiled, plain in zip(*results, strict=True):
-        assert np.allclose(compiled, plain, rtol=1e-9, atol=1e-9 * np.abs(plain).max())
+    root, weights = rng.standard_normal((dim, dim)), rng.standard_normal((outputs, dim))
+    shared, ridge = root @ root.T, rng.uniform(0.1, 10.0, dim)
+    U, V, means = (
+        rng.standard_normal((6, dim)),
+        rng.standard_normal((6, dim)),
+        rng.standard_normal((6, outputs)),
+    )
+    plain = reference.through_shared(ridge, shared, weights, U, V, means)
+    squares = np.empty(6)
+    kernels.through_shared(ridge, forms.pack(shared), weights, U, V, means, squares)
+    for compiled, wanted in zip((means, squares), plain, strict=True):
+        assert np.allclose(compiled, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_outputs_share_a_gram_and_differ_in_their_weights() -> None:
@@ -437,20 +439,28 @@ def test_derivatives_hold_with_several_outputs_and_many_arms() -> None:
     require_derivatives(made, np.array([-3.0, -2.0, -1.0, 0.0]))
 
 
+def set_sums(models: RidgeModels, sums: evidence.Sums) -> None:
+    for model, (gram, moment, squares, pulls) in enumerate(zip(*sums, strict=True)):
+        held = models._held = forms.make_dense(models._held, model)
+        place = held.place[model]
+        held.symmetric[SUMS, place], held.vectors[SUMS, place] = forms.pack(gram), moment
+        held.tally[model, PULLS], held.tally[model, SQUARES:] = pulls, squares
+    models.refactorise()
+
+
 def test_an_arm_that_leaves_takes_no_evidence_along() -> None:
     """Under the lambda of that day its rounds say of sigma² and of the shared weights what they said."""
     sums = sums_of(*world(0, 80, 4, 1.0, 0.5), 4)
     models = HybridModels(4, BLOCKS, ridge=[0.5, 0.2])
-    models.gram, models.moment, models.squares, models.pulls = (part.copy() for part in sums)
-    models.refactorise()
+    set_sums(models, sums)
     units = models._units()
     at = np.log(np.array([0.5, 0.2, 3.0, 0.01]) / np.tile(units.blocks, 2))
-    before = HybridObjective(models._sums(), NOBODY, SIZES, units).posterior(at)
+    before = HybridObjective(models._sums(np.arange(models.n_models)), NOBODY, SIZES, units).posterior(at)
     models.remove(2)
     gone = models._departed
     departed = evidence.Sums(gone.gram[None], gone.moment[None], gone.squares[None], gone.pulls)
     assert models._units().blocks == pytest.approx(units.blocks)
-    made = HybridObjective(models._sums(), departed, SIZES, units)
+    made = HybridObjective(models._sums(np.arange(models.n_models)), departed, SIZES, units)
     after = made.posterior(at)
     assert made.rounds == 80.0
     assert after.residual == pytest.approx(before.residual)
@@ -626,8 +636,8 @@ def test_a_reloaded_learner_goes_on_bit_by_bit(ridge: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("shared_gram", np.zeros((1, DIM, DIM + 1))),
-        ("shared_gram", -np.eye(DIM)[None]),
+        ("shared_dense_gram", np.zeros((1, DIM))),
+        ("shared_dense_gram", -np.ones((1, DIM * (DIM + 1) // 2))),
         ("shared_block_ridge", np.zeros(2)),
         ("departed_gram", -np.eye(DIM)),
         ("departed_moment", np.full((1, DIM), np.nan)),
@@ -672,7 +682,7 @@ def test_collinear_rows_of_any_size_leave_sums_that_are_squares(base: float, rid
         models.forget(0.9)
         models.remove(0)
         assert (np.diagonal(models.arrays()["departed_gram"]) >= 0.0).all()
-        assert (np.diagonal(models.arrays()["shared_gram"][0]) >= 0.0).all()
+        assert (np.diagonal(models.shared.gram[0]) >= 0.0).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e9, 1e15])

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postserve import NetworkMap, load
-from postserve.linalg import kernels, reference
-from postserve.linalg.kernels import Layers
+from postserve.linalg import reference
+from postserve.linalg.kernels import panels as kernels
+from postserve.linalg.kernels.panels import Layers
 from postserve.types import FloatArray
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from postserve.linalg import kernels, reference
+from postserve.linalg import reference
+from postserve.linalg.kernels import joint as kernels
 from postserve.optimism import Candidates, bound, certificate, joint, joint_contenders, plugin
 from postserve.types import FloatArray
 

@@ -1,5 +1,6 @@
 """The linear core against direct solves, and its kernels against plain numpy."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postserve.linalg import kernels, reference
+from postserve.linalg import reference
 from postserve.linalg.cholesky import factorise
-from postserve.linalg.ridge import REFACTORISE_EVERY, RidgeModels
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels import panels
+from postserve.linalg.kernels.models import CACHE, REFACTORISE_EVERY
+from postserve.linalg.ridge import RidgeModels
 from postserve.linalg.shared import SharedModel
 from postserve.types import FloatArray
 
@@ -88,8 +92,11 @@ def test_a_million_updates_leave_weights_and_widths_finite() -> None:
 def test_the_inverse_is_renewed_on_schedule() -> None:
     rng = np.random.default_rng(0)
     models = RidgeModels(1, {"x": 3}, ridge=1.0)
-    models.inverse[0] += 1e-3  # damage that rank-one updates alone would carry along
-    for u in rng.standard_normal((REFACTORISE_EVERY, 3)):
+    U = rng.standard_normal((REFACTORISE_EVERY, 3))
+    for u in U[:2]:
+        models.update(0, u, np.zeros(1))
+    models._held.symmetric[CACHE] += 1e-3  # damage that rank-one updates alone would carry along
+    for u in U[2:]:
         models.update(0, u, np.zeros(1))
     assert np.allclose(models.inverse[0], np.linalg.inv(models.gram[0] + np.eye(3)), rtol=1e-12, atol=0)
 
@@ -113,26 +120,69 @@ def test_a_cold_models_width_is_the_norm_over_the_root_of_the_ridge(ridge: float
 @settings(deadline=None, derandomize=True, max_examples=50)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 4), st.floats(0.01, 100.0))
 def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int, ridge: float) -> None:
+    """In every form: the first of four models stays cold, the last has many rows."""
     rng = np.random.default_rng(seed)
-    U, y = rng.standard_normal((20, dim)), rng.standard_normal((20, outputs))
-    states = []
-    for module in (kernels, reference):
-        gram, moment, squares = np.zeros((dim, dim)), np.zeros((outputs, dim)), np.zeros(outputs)
-        inverse, weights = np.eye(dim) / ridge, np.zeros((outputs, dim))
-        means, widths = np.empty((20, outputs)), np.empty(20)
-        growth = []
-        for u, target in zip(U, y, strict=True):
-            module.add_row(gram, moment, squares, u, target)
-            growth.append(module.rank_one(inverse, weights, u, target, np.empty(dim)))
-        first = np.zeros(20, dtype=np.int64)
-        module.project(inverse[None], weights[None], first, U, means, widths)
-        averages, solved = np.empty((20, outputs)), np.empty((20, dim))
-        module.average(weights[None], first, U, averages)
-        module.solve(inverse[None], first, U, solved)
-        sums, cache = (gram, moment, squares), (inverse, weights)
-        states.append((*sums, *cache, means, widths, averages, solved, np.array(growth)))
-    for compiled, plain in zip(*states, strict=True):
-        assert np.allclose(compiled, plain, rtol=1e-9, atol=1e-12)
+    models = RidgeModels(4, {"x": dim}, n_outputs=outputs, ridge=ridge)
+    inverse = np.repeat(np.eye(dim)[None] / ridge, 4, axis=0)
+    weights = np.zeros((4, outputs, dim))
+    for model in [1, 2, 2, 3, 3, *[3] * dim, 1]:
+        u, y = rng.standard_normal(dim), rng.standard_normal(outputs)
+        q = models._learn(model, u, y)
+        assert q == pytest.approx(reference.rank_one(inverse[model], weights[model], u, y), rel=1e-9)
+    for got, wanted in zip(reference.full(models._held, CACHE), (inverse, weights), strict=True):
+        assert np.allclose(got, wanted, rtol=1e-9, atol=1e-12)
+    assert np.allclose(models.inverse, inverse, rtol=1e-9, atol=1e-12)
+    assert np.allclose(models.weights, weights, rtol=1e-9, atol=1e-12)
+    assert np.allclose(models.gram + ridge * np.eye(dim), np.linalg.inv(inverse), rtol=1e-7, atol=1e-7)
+    for slots in (np.arange(4), np.array([3, 0, 2]), np.array([1])):
+        for U in (rng.standard_normal((1, dim)), rng.standard_normal((len(slots), dim))):
+            rows = np.broadcast_to(U, (len(slots), dim))
+            means, squares = reference.project(inverse, weights, slots, rows)
+            projection = models.project(U, slots)
+            assert np.allclose(projection.means, means, rtol=1e-9, atol=1e-11)
+            assert np.allclose(projection.widths, np.sqrt(squares), rtol=1e-7, atol=1e-7)
+            assert np.allclose(models.average(U, slots), means, rtol=1e-9, atol=1e-11)
+            solved = reference.solve(inverse, slots, rows)
+            assert np.allclose(models.solve(U, slots), solved, rtol=1e-9, atol=1e-11)
+            last = slice(dim - 1, dim)
+            assert np.allclose(models.solve(U, slots, last), solved[:, last], rtol=1e-9, atol=1e-11)
+            scores = models.score(U, slots, np.array([0.7]))
+            exact = projection.means[:, 0] + 0.7 * projection.widths
+            assert scores.argmax() == exact.argmax()
+            assert scores.max() == pytest.approx(exact.max(), rel=1e-14)
+            assert (scores <= exact + 1e-13).all()
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
+def test_what_the_evidence_asks_of_rows_is_what_it_asks_of_sums(
+    seed: int, dim_x: int, dim_z: int, outputs: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    dim, edges = dim_x + dim_z, np.array([0, dim_x, dim_x + dim_z])
+    sizes = rng.integers(1, 5, size=3)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    U, Y = rng.standard_normal((starts[-1], dim)), rng.standard_normal((starts[-1], outputs))
+    ridge = np.repeat(rng.uniform(0.1, 10.0, size=2), [dim_x, dim_z])
+    parts = [np.zeros(2), np.zeros((2, 2)), np.zeros((outputs, 2)), np.zeros((outputs, 2, 2))]
+    residual, lost = np.zeros(outputs), np.zeros(3, dtype=np.bool_)
+    log_det = kernels.add_row_blocks(starts, U, Y, ridge, edges, lost, residual, *parts)
+    assert not lost.any()
+    wanted = [part * 0.0 for part in parts]
+    compiled = [part * 0.0 for part in parts]
+    for first, last in pairwise(starts):
+        u, y = U[first:last], Y[first:last]
+        factor = factorise(u.T @ u, ridge, y.T @ u)
+        log_det -= factor.log_det - np.log(ridge).sum()
+        residual -= (y**2).sum(axis=0) - np.vecdot(y.T @ u, factor.solution)
+        kernels.add_blocks(factor.inverse, factor.solution, edges, *compiled)
+        plain = reference.blocks(factor.inverse, factor.solution, edges)
+        wanted = [total + part for total, part in zip(wanted, plain, strict=True)]
+    assert log_det == pytest.approx(0.0, abs=1e-9)
+    assert np.allclose(residual, 0.0, atol=1e-9)
+    for rows, sums, plain in zip(parts, compiled, wanted, strict=True):
+        assert np.allclose(sums, plain, rtol=1e-9, atol=1e-12)
+        assert np.allclose(rows, plain, rtol=1e-7, atol=1e-9)
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -141,7 +191,7 @@ def test_the_compiled_cholesky_agrees_with_the_reference(seed: int, dim: int, ri
     rows = np.random.default_rng(seed).standard_normal((dim, dim))
     matrix = rows.T @ rows + ridge * np.eye(dim)
     results = []
-    for module in (kernels, reference):
+    for module in (panels, reference):
         root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
         log_det = module.cholesky_inverse(matrix.copy(), root, inverse)
         results.append((np.array(log_det), root, inverse))
@@ -156,8 +206,8 @@ def test_the_compiled_cholesky_of_any_size_is_symmetric_and_scales_exactly(dim: 
     rows, units = rng.standard_normal((dim, dim)), 2.0 ** rng.integers(-20, 20, size=dim)
     matrix = rows.T @ rows + np.eye(dim)
     root, inverse, scaled_root, scaled_inverse, expected_root, expected = np.empty((6, dim, dim))
-    log_det = kernels.cholesky_inverse(np.tril(matrix), root, inverse)  # the lower half is enough
-    kernels.cholesky_inverse(matrix * units * units[:, None], scaled_root, scaled_inverse)
+    log_det = panels.cholesky_inverse(np.tril(matrix), root, inverse)  # the lower half is enough
+    panels.cholesky_inverse(matrix * units * units[:, None], scaled_root, scaled_inverse)
     assert log_det == pytest.approx(reference.cholesky_inverse(matrix, expected_root, expected), rel=1e-12)
     assert np.allclose(root, expected_root, rtol=0.0, atol=1e-12)
     assert np.allclose(inverse, expected, rtol=0.0, atol=1e-12)
@@ -171,12 +221,12 @@ def test_the_compiled_cholesky_of_any_size_is_symmetric_and_scales_exactly(dim: 
 def test_no_pivot_of_a_matrix_may_be_negative(bad: int) -> None:
     matrix = np.eye(11)
     matrix[bad, bad] = -1.0
-    assert np.isnan(kernels.cholesky_inverse(matrix, np.empty((11, 11)), np.empty((11, 11))))
+    assert np.isnan(panels.cholesky_inverse(matrix, np.empty((11, 11)), np.empty((11, 11))))
 
 
 def test_a_matrix_that_is_not_positive_is_refused_by_both() -> None:
     matrix = np.array([[1.0, 2.0], [2.0, 1.0]])
-    for module in (kernels, reference):
+    for module in (panels, reference):
         assert np.isnan(module.cholesky_inverse(matrix.copy(), np.empty((2, 2)), np.empty((2, 2))))
 
 

@@ -5,6 +5,8 @@ along. `ridge` may be one number a block: the largest then multiplies the weight
 smallest divides the contexts', with which the lemmas hold.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -151,7 +153,8 @@ def map_radius_posterior(*, width: npt.ArrayLike, noise_scale: npt.ArrayLike) ->
     >>> map_radius_posterior(width=0.5, noise_scale=[3.0, 4.0])
     array(2.5)
     """
-    return np.asarray(np.asarray(width) * np.linalg.norm(np.atleast_1d(noise_scale)))
+    noise = np.asarray(noise_scale)
+    return np.asarray(np.asarray(width) * math.sqrt(np.vdot(noise, noise)))
 
 
 def _twice_log(log_det_ratio: npt.ArrayLike, delta: float) -> FloatArray:

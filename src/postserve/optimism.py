@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from postserve.linalg import kernels
+from postserve.linalg.kernels import joint as kernels
 from postserve.types import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -127,7 +127,12 @@ def _scored(kernel: Callable[..., None], candidates: Candidates) -> FloatArray:
 
 def _contiguous(candidates: Candidates) -> list[FloatArray]:
     """Kernels are compiled for such arrays alone."""
-    return [np.ascontiguousarray(field, dtype=np.float64) for field in candidates]
+    return [
+        field
+        if field.flags.c_contiguous and field.dtype == np.float64
+        else np.ascontiguousarray(field, np.float64)
+        for field in candidates
+    ]
 
 
 def _on_sphere(candidates: Candidates) -> _Sphere:

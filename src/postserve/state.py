@@ -22,7 +22,7 @@ from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 
 FORMAT = "postserve"
-VERSION = 1
+VERSION = 2
 HEADER = "header"
 UNREADABLE = (
     OSError,
@@ -109,6 +109,10 @@ class Stored:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise StateMismatch(f"{label} has values that are not finite, wanted finite numbers")
         return array.copy(order="C")
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+        return self._prefix + name in self._arrays
 
     def require(self, condition: bool, name: str, wanted: str) -> None:
         """Refuse a state in which the named array is not what it must be."""

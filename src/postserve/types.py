@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 Context: TypeAlias = npt.ArrayLike | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """x or z as policies take it: numbers, one row or a row an arm; with features, names with values too."""

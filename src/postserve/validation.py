@@ -1,11 +1,13 @@
 """Checks at the public edges; behind them every array is float64, finite and of the right shape."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg.blas import ddot  # a quarter of the price of np.vdot, and as silent when it overflows
 
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
@@ -13,7 +15,28 @@ from postserve.types import FloatArray, IntArray
 MAX_NORM = 1e50
 """Longest vector accepted: its square, times any number of rounds, stays far from overflow."""
 
+_MAX_SQUARE = MAX_NORM**2
+_FLOAT64 = np.dtype(np.float64)
+
 T = TypeVar("T")
+
+
+def plain_vector_check(dim: int | None) -> Callable[[Any], Any]:
+    """A function that says whether a vector of length dim is as wanted: nothing to convert or to refuse.
+
+    That is the common case, and this tells it in a fraction of a microsecond.
+    """
+    return partial(_is_plain, (dim,))
+
+
+def _is_plain(shape: tuple[int | None], value: Any) -> Any:
+    return (
+        type(value) is np.ndarray
+        and value.dtype is _FLOAT64
+        and value.shape == shape
+        and value.flags.carray  # contiguous, aligned and not read-only, as kernels were compiled for
+        and ddot(value, value) <= _MAX_SQUARE  # one sum of squares tells NaN, infinite and too long
+    )
 
 
 def vector(name: str, value: Any, dim: int | None) -> FloatArray:
@@ -97,6 +120,8 @@ def scales(name: str, value: Any, dim: int | None) -> FloatArray:
 
 def reward_value(value: Any) -> float:
     """A finite reward; True and False are 1 and 0."""
+    if type(value) is float and -MAX_NORM <= value <= MAX_NORM:
+        return value
     result = _finite("reward", value)
     if abs(result) > MAX_NORM:
         raise InvalidInput(f"reward is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
@@ -105,6 +130,8 @@ def reward_value(value: Any) -> float:
 
 def integer(name: str, value: Any, *, least: int) -> int:
     """An int (numpy's too, but no bool and no float) of at least `least`."""
+    if type(value) is int and least <= value < 2**62:
+        return value
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) < 2**62:
         raise InvalidInput(f"{name} is {value!r}, wanted a whole number of at least {least}")
     return int(value)
@@ -138,7 +165,8 @@ def whole_numbers(name: str, value: Any) -> IntArray:
     except (ValueError, TypeError, RuntimeError, OverflowError):
         array = np.empty((0, 0))
     if np.ma.is_masked(value) or array.ndim != 1 or (array.dtype.kind not in "iu" and array.shape != (0,)):
-        raise InvalidInput(f"{name} is {value!r}, wanted a sequence of arm ids")
+        kind = f" of dtype {array.dtype}" if array.ndim == 1 else ""
+        raise InvalidInput(f"{name} is {value!r:.60}{kind}, wanted a sequence of arm ids, whole numbers")
     return array.astype(np.int64)
 
 
@@ -147,8 +175,10 @@ def arm_ids(name: str, value: Any) -> IntArray:
     array = whole_numbers(name, value)
     if not len(array):
         raise InvalidInput(f"{name} is empty, wanted at least one arm id")
-    if len(np.unique(array)) != len(array):
-        raise InvalidInput(f"{name} is {value!r}, wanted each arm once")
+    ordered = array if (np.diff(array) > 0).all() else np.sort(array)
+    twice = ordered[1:][np.diff(ordered) == 0]
+    if len(twice):
+        raise InvalidInput(f"{name} has {twice[0]} more than once, wanted each arm once")
     return array
 
 
@@ -171,7 +201,7 @@ def _finite(name: str, value: Any) -> float:
 
 
 def _floats(name: str, value: Any) -> FloatArray:
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.c_contiguous:
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.carray:
         return value
     refuse_masked(name, value)
     try:
@@ -180,7 +210,7 @@ def _floats(name: str, value: Any) -> FloatArray:
         raise InvalidInput(f"{name} is no array ({error}), wanted numbers") from error
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} has dtype {array.dtype}, wanted real numbers")
-    return np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
+    return array.astype(np.float64, order="C")  # a copy, which is not read-only
 
 
 def _check_finite(name: str, array: FloatArray) -> None:
@@ -188,7 +218,7 @@ def _check_finite(name: str, array: FloatArray) -> None:
     # is asked only on the way out.
     flat = array.reshape(-1)
     square = float(np.vdot(flat, flat))
-    if square <= MAX_NORM**2:
+    if square <= _MAX_SQUARE:
         return
     bad = np.flatnonzero(~np.isfinite(flat))
     if len(bad):

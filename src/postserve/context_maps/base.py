@@ -2,11 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
+from postserve.protocols import keeps
 from postserve.state import Persistent
 from postserve.types import FloatArray
 from postserve.validation import context, generator, integer, vector
@@ -70,6 +72,10 @@ class SharedMap(Persistent, abstract=True):
     def _radius(self, X: FloatArray) -> FloatArray:
         """e at every row."""
 
+    def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """phi_hat and e of every row."""
+        return self._predict(X), self._radius(X)
+
     def _spread(self, X: FloatArray) -> FloatArray:
         """Standard deviation of each coordinate at every row: their squares sum to the squared radius."""
         return share_out(self._radius(X), np.zeros(self.dim_z))
@@ -80,6 +86,19 @@ class SharedMap(Persistent, abstract=True):
 
     @abstractmethod
     def _learn(self, x: FloatArray, z: FloatArray) -> None: ...
+
+    def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
+        """`_learn`, pair after pair."""
+        for x, z in zip(X, Z, strict=True):
+            self._learn(x, z)
+
+
+def answering_for_all(context_map: Any) -> SharedMap | None:
+    """The map if it gives all arms one answer, by the package's own verbs: then it is asked but once."""
+    known = isinstance(context_map, SharedMap) and keeps(
+        context_map, SharedMap, "predict", "radius", "update"
+    )
+    return context_map if known else None
 
 
 def context_rows(x: npt.ArrayLike, dim_x: int, arms: Sequence[int]) -> FloatArray:

@@ -134,7 +134,7 @@ class KernelMap(SharedMap):
         self._rebuilt_at = self._pairs.seen
         self._models = self._fresh_models(self._settings["ridge"])
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
-        self._models.update_batch(
+        self._models.learn_sums(
             0, ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
         )
         if self._rebuilt_at >= LAST_REBUILD * self.landmarks:

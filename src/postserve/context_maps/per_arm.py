@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import context_rows
+from postserve.context_maps.base import answering_for_all, context_rows
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
@@ -57,8 +57,17 @@ class PerArmMap(Persistent):
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), a row an arm; x may have a row an arm, too."""
-        rows = [own.predict(x, (arm,)) for own, x, arm in self._each(x, arms)]
-        return np.concatenate([np.empty((0, self.dim_z)), *rows])
+        same = np.ndim(x) == 1  # then arms without a map of their own share one answer
+        of_template: FloatArray | None = None
+        rows = [np.empty((0, self.dim_z))]
+        for own, own_x, arm in self._each(x, arms):
+            untaught = same and own is self._template
+            if not untaught or of_template is None:
+                shared = answering_for_all(own)
+                row = shared._predict(own_x[None]) if shared else own.predict(own_x, (arm,))
+                of_template = row if untaught else of_template
+            rows.append(of_template if untaught and of_template is not None else row)
+        return np.concatenate(rows)
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, an entry an arm."""

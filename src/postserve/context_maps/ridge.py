@@ -7,6 +7,7 @@ from postserve import confidence
 from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.linalg.shared import SharedModel
+from postserve.protocols import keeps
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, scales
@@ -51,6 +52,7 @@ class RidgeMap(SharedMap):
         super().__init__(dim_x, dim_z)
         self.features = features
         self.intercept = flag("intercept", intercept)
+        self._plain = features is None and not self.intercept  # then f(x) is x
         self._dim_f = count_features(features, self.dim_x)
         if isinstance(map_radius, str):
             one_of("map_radius", map_radius, ("posterior", "determinant", "assumption"))
@@ -96,7 +98,7 @@ class RidgeMap(SharedMap):
     @property
     def weights(self) -> FloatArray:
         """Phi, of shape (dim_z, features), a trailing column for the intercept."""
-        weights: FloatArray = self._models.weights[0].copy()
+        weights: FloatArray = self._models.weights[0]
         return weights
 
     def refit_prior(self) -> None:
@@ -117,6 +119,12 @@ class RidgeMap(SharedMap):
 
     def _radius(self, X: FloatArray) -> FloatArray:
         return self._radius_of(self._models.project(self._f(X)).widths)
+
+    def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not keeps(self, RidgeMap, "_predict", "_radius"):
+            return super()._ball(X)
+        means, widths = self._models.project(self._f(X))
+        return means, self._radius_of(widths)
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
         """e where ||f||_{F^{-1}} is that."""
@@ -162,9 +170,17 @@ class RidgeMap(SharedMap):
         return np.asarray(off.reshape(size, self.dim_z, len(X)).transpose(0, 2, 1) * scale)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._models.update(0, self._f(x[None])[0], z)
+        self._models.update(0, x if self._plain else self._f(x[None])[0], z)
+
+    def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
+        if not keeps(self, RidgeMap, "_learn"):
+            super()._learn_batch(X, Z)
+        else:
+            self._models.update_batch(np.zeros(len(X), dtype=np.int64), self._f(X), Z)
 
     def _f(self, X: FloatArray) -> FloatArray:
+        if self._plain:
+            return X
         F = feature_rows("features(x)", self.features, X, self._dim_f)
         return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self.intercept else F
 

@@ -13,14 +13,16 @@ and v_r = sum_a rho/N of an output, so that p0 is a constant and scaling the dat
 changes no bit of the result.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.linalg.cholesky import factorise
-from postserve.types import FloatArray
+from postserve.linalg.kernels import models as kernels
+from postserve.types import BoolArray, FloatArray, IntArray
 
 CENTRE_NOISE = 0.01
 """p0: the noise is a hundredth of the reward's second moment, the blocks share the rest equally."""
@@ -44,6 +46,15 @@ class Sums(NamedTuple):
     pulls: FloatArray
 
 
+class Rows(NamedTuple):
+    """The rows of models that have few of them, model by model: their sums are O(dim²), these are not."""
+
+    models: IntArray  # (n,), whose each is
+    u: FloatArray  # (n, d)
+    y: FloatArray  # (n, outputs)
+    rounds: float  # how many they count for
+
+
 class Units(NamedTuple):
     """Second moments v_j of the blocks and v_r of the outputs; zero where nothing came yet."""
 
@@ -56,6 +67,7 @@ class Fit(NamedTuple):
 
     ridge: FloatArray
     noise_variance: FloatArray
+    silent: BoolArray  # blocks that were zero so far, of which nothing is known
     evaluations: int
 
 
@@ -98,22 +110,41 @@ def mean_squares(u: FloatArray, y: FloatArray, rounds: float, blocks: Sequence[i
 
 def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
     """The sums in units, of the blocks and outputs that have one."""
-    active, alive = units.blocks > 0.0, units.outputs > 0.0
-    coordinates = np.repeat(active, blocks)
-    scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
-    outputs = 1.0 / np.sqrt(units.outputs[alive])
+    coordinates, scale, alive, outputs = _scales(blocks, units)
+    gram, moment, squares, pulls = sums
+    if not (coordinates.all() and alive.all()):
+        gram, moment = gram[:, coordinates][:, :, coordinates], moment[:, alive][:, :, coordinates]
+        squares = squares[:, alive]
     return Sums(
-        sums.gram[:, coordinates][:, :, coordinates] * scale[:, None] * scale,
-        sums.moment[:, alive][:, :, coordinates] * outputs[:, None] * scale,
-        sums.squares[:, alive] * outputs**2,
-        sums.pulls,
+        gram * (scale[:, None] * scale),
+        moment * (outputs[:, None] * scale),
+        squares * outputs**2,
+        pulls,
     )
+
+
+def rows_in_units(rows: Rows, blocks: Sequence[int], units: Units) -> Rows:
+    """The rows in units, likewise."""
+    coordinates, scale, alive, outputs = _scales(blocks, units)
+    return rows._replace(u=rows.u[:, coordinates] * scale, y=rows.y[:, alive] * outputs)
+
+
+def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
+    """Which coordinates have a unit, and one over it; the same of the outputs."""
+    active, alive = units.blocks > 0.0, units.outputs > 0.0
+    scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
+    return np.repeat(active, blocks), scale, alive, 1.0 / np.sqrt(units.outputs[alive])
+
+
+def log_ridge_in_units(ridge: FloatArray, units: FloatArray) -> FloatArray:
+    """log lambda_j/v_j."""
+    return np.log(ridge / units)
 
 
 def centre(units: Units) -> Fit:
     """The prior before any refit: p0 at the present units."""
     ridge = np.where(units.blocks > 0.0, CENTRE_NOISE * len(units.blocks) * units.blocks, 1.0)
-    return Fit(ridge, CENTRE_NOISE * units.outputs, 0)
+    return Fit(ridge, CENTRE_NOISE * units.outputs, units.blocks == 0.0, 0)
 
 
 def refit(sums: Sums, blocks: Sequence[int], *, tolerance: float, start: FloatArray | None = None) -> Fit:
@@ -133,53 +164,88 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
     log_ridge = np.full(int(active.sum()), objective.log_noise_centre - objective.log_tau2_centre)
     if start is not None:
         known = start[active] > 0.0
-        log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
+        log_ridge[known] = log_ridge_in_units(start[active][known], units.blocks[active][known])
     log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
     ridge, noise = np.ones(len(active)), np.zeros(len(alive))
     ridge[active] = np.exp(log_ridge) * units.blocks[active]
     noise[alive] = np.exp(log_noise) * units.outputs[alive]
-    return Fit(ridge, noise, objective.evaluations)
+    return Fit(ridge, noise, ~active, objective.evaluations)
 
 
 class Objective:
     """The negative log evidence and its hyperprior, in units, over the blocks that are not zero.
 
+    `rows` are of models that are not among the sums.
+
     Here the models' weights are independent of each other. A subclass with another model of the same
     sums says what its posterior is, and how many weights share each lambda; the rest is the same.
     """
 
-    def __init__(self, sums: Sums, blocks: Sequence[int], units: Units) -> None:
+    def __init__(self, sums: Sums, blocks: Sequence[int], units: Units, rows: Rows | None = None) -> None:
         pulled = sums.pulls > 0.0  # arms never pulled contribute nothing
         scaled = in_units(Sums(*(part[pulled] for part in sums)), blocks, units)
         self.units = units
         self.sizes = np.array(blocks)[units.blocks > 0.0]
         self.starts = _starts(self.sizes)
-        self.gram, self.moment = scaled.gram, scaled.moment
+        self.gram, self.moment, self.dense_squares = scaled.gram, scaled.moment, scaled.squares
         self.squares = scaled.squares.sum(axis=0)
         self.rounds = float(sums.pulls.sum())
-        self.n_weights = len(self.gram) * self.sizes
+        self.rows, self.row_starts = None, np.zeros(1, dtype=np.int64)
+        if rows is not None and len(rows.u):
+            self.rows = rows_in_units(rows, blocks, units)
+            firsts = np.flatnonzero(np.diff(rows.models, prepend=-1))
+            self.row_starts = np.append(firsts, len(rows.u))
+            self.squares += (self.rows.y**2).sum(axis=0)
+            self.rounds += rows.rounds
+        self.n_weights = (len(self.gram) + len(self.row_starts) - 1) * self.sizes
         self.log_noise_centre = float(np.log(CENTRE_NOISE))
         self.log_tau2_centre = float(-np.log(len(units.blocks)))
         self.evaluations = 0
+        self._known: tuple[FloatArray, FloatArray, FloatArray, float] | None = None
+
+    def know(self, log_ridge: FloatArray, inverse: FloatArray, weights: FloatArray, log_det: float) -> None:
+        """Say what the models' inverses and weights at one lambda are, none of them in units.
+
+        log_det is the sum over these models, each over that of the prior: the first point need not factorise.
+        """
+        size = np.sqrt(np.repeat(self.units.blocks, self.sizes))
+        solution = weights * size / np.sqrt(self.units.outputs)[:, None]
+        self._known = log_ridge, inverse * (size[:, None] * size), solution, log_det
 
     def posterior(self, log_ridge: FloatArray) -> Posterior:
-        """The sums over models that depend on lambda; the one place that costs O(K dim³)."""
-        full = np.repeat(np.exp(log_ridge), self.sizes)
-        models, outputs, n = len(self.gram), len(self.squares), len(log_ridge)
-        log_det = -models * float((self.sizes * log_ridge).sum())
-        residual = self.squares.copy()
-        trace, frobenius = np.zeros(n), np.zeros((n, n))
-        norm, cross = np.zeros((outputs, n)), np.zeros((outputs, n, n))
-        for gram, moment in zip(self.gram, self.moment, strict=True):
-            factor = factorise(gram, full, moment)
-            P, m = factor.inverse, factor.solution
-            log_det += factor.log_det
-            residual -= np.vecdot(moment, m)
-            trace += self._blocks(np.diagonal(P))
-            frobenius += self._block_pairs(P**2)
-            norm += self._blocks(m**2)
-            cross += self._block_pairs(P * m[:, :, None] * m[:, None, :])
-        return Posterior(log_det, residual, trace, frobenius, norm, cross)
+        """The sums over models that depend on lambda: O(dim³) each, or O(n² dim) where it has only n rows."""
+        ridge = np.repeat(np.exp(log_ridge), self.sizes)
+        outputs, n = len(self.squares), len(log_ridge)
+        log_det, residual = -float((self.n_weights * log_ridge).sum()), np.zeros(outputs)
+        parts = np.zeros(n), np.zeros((n, n)), np.zeros((outputs, n)), np.zeros((outputs, n, n))
+        edges = np.append(self.starts, len(ridge))
+        lost = np.zeros(len(self.row_starts) - 1, dtype=np.bool_)
+        if self.rows is not None:
+            _, u, y, _ = self.rows
+            log_det += kernels.add_row_blocks(self.row_starts, u, y, ridge, edges, lost, residual, *parts)
+            log_det += float((~lost).sum() * (self.sizes * log_ridge).sum())
+        known = self._known if self._known and np.array_equal(log_ridge, self._known[0]) else None
+        for i, (gram, moment, squares) in enumerate(self._full_sums(lost)):
+            if known and i < len(known[1]):
+                inverse, solution = known[1][i], known[2][i]
+            else:
+                factor = factorise(gram, ridge, moment)
+                inverse, solution = factor.inverse, factor.solution
+                log_det += factor.log_det
+            residual += squares - np.vecdot(moment, solution)
+            kernels.add_blocks(inverse, solution, edges, *parts)
+        if known:
+            log_det += known[3] + len(known[1]) * float((self.sizes * log_ridge).sum())
+        return Posterior(log_det, residual, *parts)
+
+    def _full_sums(self, lost: BoolArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Gram, moment and squares of each model that has them, and of those whose rows lost digits."""
+        yield from zip(self.gram, self.moment, self.dense_squares, strict=True)
+        for arm in np.flatnonzero(lost):
+            assert self.rows is not None  # some were lost
+            own = slice(self.row_starts[arm], self.row_starts[arm + 1])
+            u, y = self.rows.u[own], self.rows.y[own]
+            yield u.T @ u, y.T @ u, (y**2).sum(axis=0)
 
     def at(self, log_ridge: FloatArray) -> _Point:
         """Value, gradient and Hessian."""
@@ -215,14 +281,15 @@ class Objective:
         stiffness = SD_NOISE**-2 + len(log_ridge) * SD_BLOCK**-2
         pull = SD_NOISE**-2 * self.log_noise_centre
         pull += SD_BLOCK**-2 * float((log_ridge + self.log_tau2_centre).sum())
-        s = max(np.log(Q / self.rounds) if Q > 0.0 else LOG_FLOOR, LOG_FLOOR)
+        share = Q / self.rounds
+        s = max(math.log(share) if share > 0.0 else LOG_FLOOR, LOG_FLOOR)
         for _ in range(100):
-            excess = 0.5 * Q * np.exp(-s)
+            excess = 0.5 * Q * math.exp(-s)
             step = -(0.5 * self.rounds - excess + stiffness * s - pull) / (excess + stiffness)
             s = max(s + min(max(step, -1.0), 1.0), LOG_FLOOR)
             if abs(step) <= 1e-13 * max(abs(s), 1.0) or (s == LOG_FLOOR and step < 0.0):
                 break
-        return float(s)
+        return s
 
     def _blocks(self, values: FloatArray) -> FloatArray:
         """Sums over each block along the last axis."""

@@ -26,9 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from postserve.linalg import evidence, kernels
+from postserve.linalg import evidence
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels, taught
-from postserve.linalg.ridge import MAX_LOSS, REFACTORISE_EVERY, Ellipsoid, Projection, RidgeModels
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import LOSS, MAX_LOSS, REFACTORISE_EVERY, UNDECIDED
+from postserve.linalg.ridge import Ellipsoid, Projection, RidgeModels, Surroundings
 from postserve.linalg.shared import SharedModel
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Prior, Ridge
@@ -62,7 +64,7 @@ class HybridModels(RidgeModels):
         self.shared = SharedModel(blocks, n_outputs=n_outputs, ridge=self._block_ridge.tolist())
         self._departed = Taught(*(np.zeros(shape) for shape in self._taught_shapes().values()))
         self._gone = np.zeros(2)  # how many taught arms departed, and the sum of their log det
-        self._rows = 0  # of the shared sums since they were last renewed
+        self._shared_rows = 0  # of the shared sums since they were last renewed
         self._renew_shared()
 
     @property
@@ -80,41 +82,56 @@ class HybridModels(RidgeModels):
 
     def project(self, U: FloatArray, models: IntArray) -> Projection:
         """Means and widths, in the norm of C, of row i of U under models[i]."""
-        means = np.empty((len(models), self.weights.shape[1]))
-        squares = np.empty(len(models))
-        shared = self.shared
-        kernels.project_hybrid(
-            self.inverse,
-            self.weights,
-            shared.inverse[0],
-            shared.weights[0],
-            self.ridge,
-            models,
-            U,
-            means,
-            squares,
-        )
-        return Projection(means, np.sqrt(squares))
+        means, squares = super().average(U, models), np.empty(len(models))
+        V, shared = super().solve(U, models), self.shared
+        kernels.through_shared(self.ridge, shared.packed_inverse(), shared.weights[0], U, V, means, squares)
+        return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray) -> FloatArray:
         """(w_a + F_a m_0)·u of row i of U under models[i], an output a column."""
         return self.project(U, models).means
 
-    def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
-        """C u of row i of U under models[i]."""
+    def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
+        """mean + radius · width: all of them, as the shared level has none that could be spared."""
+        means, widths = self.project(U, models)
+        return np.asarray(means[:, 0] + radius * widths)
+
+    def leaders(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
+        """All of them undecided: each is asked for by itself."""
+        return np.full(len(U), UNDECIDED)
+
+    def solve(self, U: FloatArray, models: IntArray, block: slice | None = None) -> FloatArray:
+        """C u of row i of U under models[i], or a block of it."""
         V = super().solve(U, models)
         through_shared = (self.ridge * V) @ self.shared.inverse[0]
-        return V + super().solve(self.ridge * through_shared, models)
+        solved = V + super().solve(self.ridge * through_shared, models)
+        return solved if block is None else solved[:, block]
 
     def inverse_blocks(self, models: IntArray, rows: slice, columns: slice) -> FloatArray:
         """That block of each model's C."""
-        F_rows, F_columns = (self.inverse[models, block] * self.ridge for block in (rows, columns))
-        own = super().inverse_blocks(models, rows, columns)
+        own, F_rows, F_columns = (
+            super(HybridModels, self).inverse_blocks(models, *pair)
+            for pair in ((rows, columns), (rows, slice(0, self.dim)), (columns, slice(0, self.dim)))
+        )
+        F_rows, F_columns = F_rows * self.ridge, F_columns * self.ridge
         return np.asarray(own + F_rows @ self.shared.inverse[0] @ F_columns.mT)
+
+    def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
+        """As in the base class, in the norm of C."""
+        (means, widths), weights = self.project(U, models), self.weights_of(models)[:, 0]
+        solved, blocks = self.solve(U, models), [slice(start, start + size) for start in starts.tolist()]
+        return Surroundings(
+            means[:, 0],
+            widths,
+            np.sum([weights[:, part] for part in blocks], axis=0),
+            np.sum([solved[:, part] for part in blocks], axis=0),
+            np.sum([self.inverse_blocks(models, i, j) for i in blocks for j in blocks], axis=0),
+        )
 
     def weights_of(self, models: IntArray) -> FloatArray:
         """w_a + F_a m_0 of each model, (len(models), outputs, dim)."""
-        return np.asarray(self.weights[models] + (self.ridge * self.shared.weights[0]) @ self.inverse[models])
+        carried = self.ridge * self.shared.weights[0]
+        return np.asarray(super().weights_of(models) + carried @ self._own_inverse(models))
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """That of all weights (w_0, delta_1, …) at once, departed arms' too: no arm has one of its own."""
@@ -135,30 +152,31 @@ class HybridModels(RidgeModels):
         own_noise = rng.standard_normal(moves.shape[:2])
         V = super().solve(U, models)
         squares = np.vecdot(U, V) + 2.0 * np.vecdot(moves, V[:, block])
-        squares += np.vecdot(np.einsum("mrb,rbc->mrc", moves, self.inverse[models, block, block]), moves)
+        own = self._own_inverse(models)
+        squares += np.vecdot(np.einsum("mrb,rbc->mrc", moves, own[:, block, block]), moves)
         carried = self.ridge * self.shared.draws(len(moves), rng)  # F_a^T u·draw = A_a^{-1} u·carried
-        common = carried @ V.T + np.einsum(
-            "mrb,rbd,md->mr", moves, self.inverse[models, block], carried, optimize=True
-        )
+        common = carried @ V.T + np.einsum("mrb,rbd,md->mr", moves, own[:, block], carried, optimize=True)
         return np.asarray(own_noise * np.sqrt(np.maximum(squares, 0.0)) + common)
 
     # Learning
 
-    def _learn(self, model: int, u: FloatArray, y: FloatArray) -> float:
-        errors = y - self.weights[model] @ u
+    def _learn(self, model: int, u: FloatArray, y: FloatArray, v: FloatArray | None = None) -> float:
+        one = np.array([model])
+        errors = y - super().weights_of(one)[0] @ u
         # A row far outside of all that came before is only as good as A_a's condition: then what the arm
         # taught is taken anew, from its sums.
-        lossy = not self._loss[model] + u @ self.inverse[model] @ u <= MAX_LOSS
-        before = self._taught_by(model) if lossy else None
-        q = super()._learn(model, u, y)
-        self._rows += 1
+        lost = self._held.tally[model, LOSS] + float(super().project(u[None], one).widths[0]) ** 2
+        before = None if lost <= MAX_LOSS else self._taught_by(model)
+        v = np.empty(self.dim)
+        q = super()._learn(model, u, y, v)
+        self._shared_rows += 1
         # A row is as good as the cache it was made from, and so are sums of rows: unlike a cache they
         # do not drift. Renewing them as often as every arm's cache is renewed costs no more than those.
-        if not q >= 0.0 or self._rows >= REFACTORISE_EVERY * self.n_models:
+        if not q >= 0.0 or self._shared_rows >= REFACTORISE_EVERY * self.n_models:
             self._renew_shared()
         elif before is None:
             root = np.sqrt(1.0 / (1.0 + q))
-            self.shared.update(0, root * self.ridge * self._v, root * errors)
+            self.shared.update(0, root * self.ridge * v, root * errors)
         else:
             self._teach_anew(before, self._taught_by(model))
         return q
@@ -166,18 +184,23 @@ class HybridModels(RidgeModels):
     def _teach_anew(self, before: Taught, after: Taught) -> None:
         """Put what an arm teaches after one more row in the place of what it taught."""
         shared = self.shared
-        shared.gram[0] += after.gram - before.gram
-        shared.moment[0] += after.moment - before.moment
-        shared.squares[0] += after.squares - before.squares
-        shared.pulls += 1.0
+        shared.set_sums(
+            shared.gram[0] + (after.gram - before.gram),
+            shared.moment[0] + (after.moment - before.moment),
+            shared.squares[0] + (after.squares - before.squares),
+            float(shared.pulls[0]) + 1.0,
+        )
         shared.updates += 1
-        shared.refactorise()
 
-    def update_batch(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
-        """Many rows (U, Y) at once: their sums, and then prior and both levels anew."""
-        super().update_batch(model, batches)
+    def learn_sums(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
+        """Many rows (U, Y) of a model: their sums, and then prior and both levels anew, once."""
+        super().learn_sums(model, batches)
         if not self.evidence:  # with evidence the prior has renewed them
             self._renew_shared()
+
+    def _learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
+        for model, u, y in zip(models.tolist(), U, Y, strict=True):
+            self._learn(model, u, y)
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1], those of departed arms too; the prior is never forgotten."""
@@ -194,7 +217,8 @@ class HybridModels(RidgeModels):
 
     def remove(self, model: int) -> None:
         """Drop a model and its own weights; what it taught the shared ones stays."""
-        self._refactorise(model)  # so that what stays depends on the sums alone
+        if self.pulls[model]:
+            self._refactorise(model)  # so that what stays depends on the sums alone
         self._departed = _plus(self._departed, self._taught_by(model))
         if self.pulls[model]:
             self._gone += (1.0, self.log_det[model])
@@ -211,27 +235,30 @@ class HybridModels(RidgeModels):
         total = self._departed
         for model in np.flatnonzero(self.pulls):
             total = _plus(total, self._taught_by(int(model)))
-        shared = self.shared
-        shared.gram[0], shared.moment[0], shared.squares[0], shared.pulls[:] = total[:4]
-        shared._silent = self._silent.copy()
-        shared.refactorise()
-        self._rows = 0
+        self.shared._silent = self._silent.copy()
+        self.shared.set_sums(total.gram, total.moment, total.squares, float(total.pulls[0]))
+        self._shared_rows = 0
 
     def _taught_by(self, model: int) -> Taught:
-        gram = taught(self.gram[model], self.inverse[model], self.ridge)
+        one = np.array([model])
+        own, moment, weights = self.gram_of(one)[0], self.moment_of(one)[0], super().weights_of(one)[0]
+        gram = taught(own, self._own_inverse(one)[0], self.ridge)
         gram[self._mute] = 0.0
-        explained = np.vecdot(self.moment[model], self.weights[model])
         return Taught(
             gram,
-            self.ridge * self.weights[model],
-            np.maximum(self.squares[model] - explained, 0.0),
-            self.pulls[model : model + 1],
-            np.diagonal(self.gram[model]),
-            self.squares[model],
+            self.ridge * weights,
+            np.maximum(self.squares[model] - np.vecdot(moment, weights), 0.0),
+            self.pulls[model : model + 1].copy(),
+            np.diagonal(own),
+            self.squares[model].copy(),
         )
 
+    def _own_inverse(self, models: IntArray) -> FloatArray:
+        """A_a^{-1} of each."""
+        return super().inverse_blocks(models, slice(0, self.dim), slice(0, self.dim))
+
     def _taught_shapes(self) -> dict[str, tuple[int, ...]]:
-        dim, outputs = self.dim, self.weights.shape[1]
+        dim, outputs = self.dim, self.n_outputs
         shapes = [(dim, dim), (outputs, dim), (outputs,), (1,), (dim,), (outputs,)]
         return dict(zip(Taught._fields, shapes, strict=True))
 
@@ -239,10 +266,11 @@ class HybridModels(RidgeModels):
 
     def _units(self) -> evidence.Units:
         """Those of all rounds: what departed arms taught is judged in the units of theirs."""
-        u = np.diagonal(self.gram, axis1=1, axis2=2).sum(axis=0) + self._departed.u_squares
-        y = self.squares.sum(axis=0) + self._departed.y_squares
-        rounds = float(self.pulls.sum() + self._departed.pulls[0])
-        return evidence.mean_squares(u, y, rounds, self._sizes)
+        u, y, rounds = self._second_moments()
+        gone = self._departed
+        return evidence.mean_squares(
+            u + gone.u_squares, y + gone.y_squares, rounds + float(gone.pulls[0]), self._sizes
+        )
 
     def _centre(self) -> evidence.Fit:
         return evidence.centre(both_levels(self._units()))
@@ -250,14 +278,15 @@ class HybridModels(RidgeModels):
     def _fit(self, tolerance: float, start: FloatArray | None = None) -> evidence.Fit:
         gone = self._departed
         departed = evidence.Sums(gone.gram[None], gone.moment[None], gone.squares[None], gone.pulls)
-        objective = HybridObjective(self._sums(), departed, self._sizes, self._units())
+        sums = self._sums(np.flatnonzero(self.pulls))
+        objective = HybridObjective(sums, departed, self._sizes, self._units())
         if start is not None:
             start = np.concatenate([start, np.where(self._silent, 0.0, self.shared._block_ridge)])
         return evidence.maximise(objective, tolerance=tolerance, start=start)
 
     def _adopt(self, fit: evidence.Fit) -> None:
         own, self.shared._block_ridge = np.split(fit.ridge, 2)
-        super()._adopt(fit._replace(ridge=own))
+        super()._adopt(fit._replace(ridge=own, silent=fit.silent[: len(own)]))
 
     # State
 
@@ -267,7 +296,7 @@ class HybridModels(RidgeModels):
             **super().arrays(),
             **{f"shared_{name}": array for name, array in self.shared.arrays().items()},
             **{f"departed_{name}": array for name, array in self._departed._asdict().items()},
-            "shared_rows": np.array(self._rows, dtype=np.int64),
+            "shared_rows": np.array(self._shared_rows, dtype=np.int64),
             "gone": self._gone,
         }
 
@@ -285,7 +314,7 @@ class HybridModels(RidgeModels):
         stored.require(not (self._gone < 0.0).any(), "gone", "no negative numbers")
         rows = stored.take("shared_rows", (), np.int64)
         stored.require(int(rows) >= 0, "shared_rows", "no negative number")
-        self._rows = int(rows)
+        self._shared_rows = int(rows)
 
 
 def _plus(one: Taught, other: Taught) -> Taught:

@@ -1,10 +1,11 @@
-"""The kernels in plain numpy, for reading and for testing the compiled ones against."""
+"""What the kernels compute, in plain numpy on full matrices, for reading and for testing them against."""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from postserve.linalg.kernels.models import CACHE, COLD, FIRST_ROW, NOBODY, PREVIOUS, Held
 from postserve.types import FloatArray, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
@@ -17,61 +18,79 @@ Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """The hidden weights and bias of a network, and those of its output."""
 
 
+def full(held: Held, plane: int) -> tuple[FloatArray, FloatArray]:
+    """Gram and moment, or A^{-1} and weights, of all models in whichever form: (K, d, d), (K, outputs, d)."""
+    dim, outputs = len(held.prior), held.vectors.shape[2]
+    start = np.diag(held.prior) if plane == CACHE else np.zeros((dim, dim))
+    matrices = np.repeat(start[None], len(held.place), axis=0)
+    vectors = np.zeros((len(held.place), outputs, dim))
+    for model, place in enumerate(held.place.tolist()):
+        if place > COLD:
+            lower = np.zeros((dim, dim))
+            lower[np.tril_indices(dim)] = held.symmetric[plane, place]
+            matrices[model] = np.tril(lower) + np.tril(lower, -1).T
+            vectors[model] = held.vectors[plane, place]
+        row = FIRST_ROW - place
+        while row > NOBODY:
+            u, y = held.rows[plane, row], held.values[plane, row]
+            matrices[model] += (-1.0 if plane == CACHE else 1.0) * np.outer(u, u)
+            vectors[model] += np.outer(y, u)
+            row = int(held.links[row, PREVIOUS])
+    return matrices, vectors
+
+
 def project(
-    inverse: FloatArray,
-    weights: FloatArray,
-    models: IntArray,
-    U: FloatArray,
-    means: FloatArray,
-    squares: FloatArray,
-) -> None:
-    """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i for row i under models[i]."""
-    means[:] = np.einsum("iok,ik->io", weights[models], U)
-    squares[:] = np.maximum(np.einsum("ij,ijk,ik->i", U, inverse[models], U), 0.0)
+    inverse: FloatArray, weights: FloatArray, models: IntArray, U: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """w_o·u_i and u_i^T A^{-1} u_i for row i under models[i]."""
+    means = np.vecdot(weights[models], U[:, None])
+    return means, np.maximum(np.vecdot(solve(inverse, models, U), U), 0.0)
 
 
-def average(weights: FloatArray, models: IntArray, U: FloatArray, means: FloatArray) -> None:
-    """means[i, o] = w_o·u_i for row i under models[i]: `project` without its squares."""
-    means[:] = np.einsum("iok,ik->io", weights[models], U)
+def solve(inverse: FloatArray, models: IntArray, U: FloatArray) -> FloatArray:
+    """A^{-1} u_i for row i under models[i]."""
+    return np.asarray(np.matvec(inverse[models], U))
 
 
-def project_hybrid(
-    inverse: FloatArray,
-    weights: FloatArray,
+def through_shared(
+    ridge: FloatArray,
     shared_inverse: FloatArray,
     shared_weights: FloatArray,
-    ridge: FloatArray,
-    models: IntArray,
     U: FloatArray,
+    V: FloatArray,
     means: FloatArray,
-    squares: FloatArray,
-) -> None:
-    """As `project` with t = Lambda A^{-1} u: w_o·u_i + m_o·t and u_i^T A^{-1} u_i + t^T A_0^{-1} t."""
-    V = np.einsum("ijk,ik->ij", inverse[models], U)
+) -> tuple[FloatArray, FloatArray]:
+    """With t = Lambda v, v = A^{-1} u: means + m_o·t and u·v + t^T A_0^{-1} t."""
     T = ridge * V
-    means[:] = np.einsum("iok,ik->io", weights[models], U) + T @ shared_weights.T
-    squares[:] = np.maximum(np.vecdot(U, V), 0.0) + np.maximum(np.vecdot(T @ shared_inverse, T), 0.0)
+    own, shared = np.vecdot(U, V), np.vecdot(T @ shared_inverse, T)
+    return means + T @ shared_weights.T, np.maximum(own, 0.0) + np.maximum(shared, 0.0)
 
 
-def solve(inverse: FloatArray, models: IntArray, U: FloatArray, V: FloatArray) -> None:
-    """V[i] = A^{-1} u_i for row i under models[i]."""
-    V[:] = np.einsum("ijk,ik->ij", inverse[models], U)
-
-
-def add_row(gram: FloatArray, moment: FloatArray, squares: FloatArray, u: FloatArray, y: FloatArray) -> None:
-    """gram += u u^T, moment_o += y_o u, squares_o += y_o²: the sums, which are the truth."""
-    gram += np.outer(u, u)
-    moment += np.outer(y, u)
-    squares += y**2
-
-
-def rank_one(inverse: FloatArray, weights: FloatArray, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+def rank_one(inverse: FloatArray, weights: FloatArray, u: FloatArray, y: FloatArray) -> float:
     """Sherman-Morrison: the cache after one more row; returns q = u^T A^{-1} u from before it."""
-    v[:] = inverse @ u
+    v = inverse @ u
     q = float(u @ v)
     inverse -= np.outer(v, v) / (1.0 + q)
     weights += np.outer(y - weights @ u, v) / (1.0 + q)
     return q
+
+
+def blocks(
+    P: FloatArray, m: FloatArray, edges: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """tr_j(P), ||P_ij||²_F, ||m_oj||² and m_oi^T P_ij m_oj of the blocks between the edges."""
+    starts = edges[:-1]
+
+    def pairs(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(np.add.reduceat(values, starts, axis=-1), starts, axis=-2))
+
+    weighted = P * m[:, :, None] * m[:, None, :]
+    return (
+        np.add.reduceat(np.diagonal(P), starts),
+        pairs(P**2),
+        np.add.reduceat(m**2, starts, axis=-1),
+        pairs(weighted),
+    )
 
 
 def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:

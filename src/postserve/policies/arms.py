@@ -1,17 +1,20 @@
 """The arms' reward models: one ridge regression an arm, and the ellipsoid around its weights."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
 from postserve.linalg.hybrid import HybridModels
-from postserve.linalg.ridge import Projection, RidgeModels
+from postserve.linalg.ridge import RidgeModels
 from postserve.linalg.shared import SharedModel
-from postserve.types import ArmRadius, FloatArray, IntArray, Model, Optimism, Ridge
+from postserve.types import ArmRadius, FloatArray, IntArray, Model, Ridge
 from postserve.validation import flag, number, one_of
+
+ONE = np.ones(1)
 
 
 class ArmOptions(TypedDict, total=False):
@@ -78,6 +81,13 @@ class ArmModels:
         self.model = one_of("model", model, ("disjoint", "shared", "hybrid"))
         self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
         self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
+        moving = [self.models.block(name) for name in blocks if name not in ("x", "intercept")]
+        starts = np.array([part.start for part in moving], dtype=np.int64)
+        self._moving = starts, blocks.get("z", 0)
+        self._reward = np.zeros(1)  # an array of one, made once
+        self._constant_radius = (
+            None if isinstance(arm_radius, str) else np.array([self.exploration * arm_radius])
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -92,8 +102,23 @@ class ArmModels:
         """Whether scores scale exactly with the rewards, and do not change with the scale of u."""
         return self.models.evidence and self.arm_radius == "posterior"
 
-    def stack(self, *parts: FloatArray, rows: int = 1) -> FloatArray:
-        """u = (parts, and 1 for an intercept), one row each; a part of one row serves them all."""
+    def row(self, *parts: FloatArray) -> FloatArray:
+        """u = (parts, and 1 for an intercept), each part being one."""
+        if self.intercept:
+            return np.concatenate((*parts, ONE))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def stack(self, *parts: FloatArray) -> FloatArray:
+        """u = (parts, and 1 for an intercept) in rows: as many as a part has, one where none has rows."""
+        if len(parts) == 1 and not self.intercept:
+            x = parts[0]
+            return x if x.ndim == 2 else x[None]
+        rows = None
+        for part in parts:
+            if part.ndim == 2:
+                rows = len(part)
+        if rows is None:
+            return self.row(*parts)[None]
         U = np.empty((rows, self.models.dim))
         for block, part in zip(self._parts, parts, strict=True):
             U[:, block] = part
@@ -101,20 +126,27 @@ class ArmModels:
             U[:, -1] = 1.0
         return U
 
-    def learn(self, slot: int, u: FloatArray, reward: float) -> None:
+    def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """One more round in the least squares of Equation (3), whose sums are those of (4)."""
-        self.models.update(slot, u, np.array([reward]))
+        self._reward[0] = reward
+        self.models.update(slot, self.row(*parts), self._reward)
+
+    def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
+        """`learn`, round after round."""
+        self.models.update_batch(slots, U, rewards[:, None])
 
     def noise(self) -> float:
         """R: sigma as learnt, or the given noise scale."""
-        return float(np.sqrt(self.models.noise_variance[0])) if self.models.evidence else self.noise_scale
+        return math.sqrt(self.models.noise_variance[0]) if self.models.evidence else self.noise_scale
 
     def radius(self, slots: IntArray) -> FloatArray:
-        """zeta of each arm, times exploration."""
+        """zeta of each arm, times exploration; one number where it is the same for all."""
         models = self.models
+        if self._constant_radius is not None:
+            return self._constant_radius
         if self.arm_radius == "posterior":
-            zeta: FloatArray | float = self.noise()
-        elif self.arm_radius == "determinant":
+            return np.array([self.exploration * self.noise()])
+        if self.arm_radius == "determinant":
             ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_determinant(
                 ridge=ellipsoid.ridge,
@@ -123,7 +155,7 @@ class ArmModels:
                 delta=self.delta,
                 w_bound=self.w_bound,
             )
-        elif self.arm_radius == "closed_form":
+        else:
             assert self.u_bound is not None  # checked on construction
             ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_closed_form(
@@ -135,50 +167,39 @@ class ArmModels:
                 delta=self.delta,
                 w_bound=self.w_bound,
             )
-        else:
-            zeta = self.arm_radius
-        radii = np.empty(len(slots))
-        radii[:] = self.exploration * zeta
-        return radii
+        return np.asarray(self.exploration * zeta)
 
     def plugin(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
-        """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i]."""
-        means, widths = self.models.project(U, slots)
-        return optimism.plugin(means[:, 0], widths, zeta)
+        """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i].
+
+        Those that cannot be the best need not be exact, here and below: `RidgeModels.score`.
+        """
+        return self.models.score(U, slots, zeta)
 
     def optimistic(
         self,
         U: FloatArray,
         slots: IntArray,
         zeta: FloatArray,
-        kind: Optimism,
-        map_radius: Callable[[], FloatArray],
-        moving: Sequence[str],
+        e: FloatArray,
+        *,
+        kind: Literal["joint", "bound"],
     ) -> FloatArray:
-        """max over the ellipsoid of w and, as `kind` says, over the ball of z; Algorithm 1, line 3.
+        """max over the ellipsoid of w and over the ball of z, or a bound above it; Algorithm 1, line 3.
 
-        `moving` names the blocks of u that hold phi_hat(x), and so move with z.
+        The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
         """
-        if kind == "plugin":
-            return self.plugin(U, slots, zeta)
-        candidates = self._candidates(U, slots, zeta, map_radius(), moving)
+        means, widths, beta, cross, block = self.models.surround(U, slots, *self._moving)
+        radius = filled(len(slots), zeta[0]) if len(zeta) == 1 else zeta
+        candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)
         return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
 
-    def _candidates(
-        self, U: FloatArray, slots: IntArray, zeta: FloatArray, e: FloatArray, moving: Sequence[str]
-    ) -> optimism.Candidates:
-        projection: Projection = self.models.project(U, slots)
-        parts = [self.models.block(name) for name in moving]
-        weights, solved = self.models.weights_of(slots)[:, 0], self.models.solve(U, slots)
-        return optimism.Candidates(
-            mean=projection.means[:, 0],
-            width=projection.widths,
-            arm_radius=zeta,
-            map_radius=e,
-            beta=_sum([weights[:, i] for i in parts]),
-            cross=_sum([solved[:, i] for i in parts]),
-            block=_sum([self.models.inverse_blocks(slots, i, j) for i in parts for j in parts]),
-        )
+
+def filled(n: int, value: float) -> FloatArray:
+    """np.full at a quarter of its price."""
+    values = np.empty(n)
+    values.fill(value)
+    return values
 
 
 def check_options(policy: object, options: Mapping[str, Any]) -> None:
@@ -201,13 +222,6 @@ def _models(model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: 
             f"model is {model!r}, wanted 'shared' where n_arms is None: candidates have no ids"
         )
     return {"disjoint": RidgeModels, "hybrid": HybridModels}[model](n_arms, blocks, ridge=ridge)
-
-
-def _sum(parts: list[FloatArray]) -> FloatArray:
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:

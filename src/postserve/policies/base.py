@@ -6,13 +6,14 @@ they come, in any order and at any time; waiting for them is the caller's job (d
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
+from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies.choice import choose, distribution
 from postserve.policies.inputs import Inputs
 from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
@@ -27,6 +28,9 @@ from postserve.validation import (
     vector,
     whole_numbers,
 )
+
+NO_Z = np.empty(0)
+"""Stands for z where it is not used."""
 
 
 class BasePolicy(Persistent, abstract=True):
@@ -50,7 +54,7 @@ class BasePolicy(Persistent, abstract=True):
         self._by_row = n_arms is None  # the arms of a round are the rows of its decision set
         self._next_arm = 0 if n_arms is None else integer("n_arms", n_arms, least=1)
         self._settings = {"n_arms": None}
-        self._set_arms(range(self._next_arm))
+        self._set_arms(np.arange(self._next_arm))
 
     # What it promises
 
@@ -85,7 +89,7 @@ class BasePolicy(Persistent, abstract=True):
         arm = self._next_arm
         self._next_arm += 1
         self._add_arm()
-        self._set_arms([*self.arms, arm])
+        self._set_arms(np.append(self._ids, arm))
         return arm
 
     def remove_arm(self, arm: int) -> None:
@@ -95,12 +99,12 @@ class BasePolicy(Persistent, abstract=True):
         if self.n_arms == 1:
             raise InvalidInput(f"arm {arm} is the only arm, wanted at least one to remain")
         self._remove_arm(slot)
-        self._set_arms([other for other in self.arms if other != arm])
+        self._set_arms(np.delete(self._ids, slot))
 
     # Learning
 
     def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
-        """z and the reward came: `observe`, then `credit`."""
+        """z and the reward came: what `observe` and `credit` would learn."""
         x, slot, z = self._check_round(x, arm, z)
         self._update(x, slot, z, reward_value(reward))
 
@@ -141,17 +145,16 @@ class BasePolicy(Persistent, abstract=True):
         ids = whole_numbers("arms", arms)
         if len(ids) != n:
             raise InvalidInput(f"arms has shape ({len(ids)},), wanted ({n},)")
-        slots = [self._slot(arm) for arm in ids.tolist()]
+        slots = self._slots_of(ids)
         if self.dim_z is None:
             Z = None
         elif Z is not None:
             Z = self._z.many(Z, n)
         elif n and self.missing_z == "raise":
             self._refuse_missing_z()
-        for x, slot in zip(X, slots, strict=True):
-            self._try_row(x, slot)
-        for i, slot in enumerate(slots):
-            self._update(X[i], slot, None if Z is None else Z[i], float(rewards[i]))
+        if n:
+            self._try_rows(X, slots)
+            self._update_batch(X, slots, Z, rewards)
 
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
         """Multiply what the arms and the map have learnt by these factors, in (0, 1]."""
@@ -173,8 +176,9 @@ class BasePolicy(Persistent, abstract=True):
         refuse_other_settings(self, other)
         if reason := other._why_not_merge():
             raise InvalidInput(f"cannot merge the other {type(self).__name__}: {reason}")
-        if other.arms != self.arms:
-            raise InvalidInput(f"cannot merge arms {other.arms} into {self.arms}, wanted the same arms")
+        if not np.array_equal(other._ids, self._ids):
+            mine, theirs = _listed(self._ids), _listed(other._ids)
+            raise InvalidInput(f"cannot merge arms {theirs} into {mine}, wanted the same arms")
         self._merge(other)
 
     # What subclasses fill in
@@ -190,8 +194,8 @@ class BasePolicy(Persistent, abstract=True):
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         raise InvalidInput(f"{type(self).__name__} has no map to impute z with, wanted z")
 
-    def _try_row(self, x: FloatArray, slot: int) -> None:
-        """Raise if x cannot be learnt from, features of it being a caller's own function."""
+    def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
+        """Raise if a row cannot be learnt from, features of x being a caller's own function."""
 
     def _add_arm(self) -> None: ...
 
@@ -207,6 +211,13 @@ class BasePolicy(Persistent, abstract=True):
 
     # The ways in
 
+    def _update_batch(
+        self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+    ) -> None:
+        """`_update`, row after row."""
+        for i, slot in enumerate(slots.tolist()):
+            self._update(X[i], slot, None if Z is None else Z[i], float(rewards[i]))
+
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
         z_hat = None if z is None else self._observe(x, slot, z)
         self._settle(x, slot, z, reward, z_hat)
@@ -221,7 +232,7 @@ class BasePolicy(Persistent, abstract=True):
             if self.missing_z == "drop":
                 return
             z = z_hat = self._impute(x, slot) if z_hat is None else z_hat
-        self._credit(x, slot, np.empty(0) if z is None else z, reward, z_hat)
+        self._credit(x, slot, NO_Z if z is None else z, reward, z_hat)
 
     def _refuse_missing_z(self) -> None:
         raise InvalidInput(
@@ -231,19 +242,23 @@ class BasePolicy(Persistent, abstract=True):
     def _check_round(
         self, x: Context, arm: int, z: Context | None
     ) -> tuple[FloatArray, int, FloatArray | None]:
-        x = self._x.one(x)
+        seen = cast(FloatArray, x) if self._x.is_ready(x) else self._x.one(x)
         slot = self._slot(arm)
-        used = z is not None and self.dim_z is not None
-        return x, slot, self._z.one(z) if used else None
+        if z is None or self.dim_z is None:
+            return seen, slot, None
+        return seen, slot, cast(FloatArray, z) if self._z.is_ready(z) else self._z.one(z)
 
     def _slot(self, arm: int) -> int:
         """Where an arm's model stands; a row of a decision set is its own slot."""
+        if type(arm) is int and 0 <= arm < self._ids_that_are_slots:
+            return arm
+        arm = integer("arm", arm, least=0)
         if self._by_row:
-            return integer("arm", arm, least=0)
-        slot = self._slots.get(integer("arm", arm, least=0))
-        if slot is None:
+            return arm
+        slot = int(np.searchsorted(self._ids, arm))
+        if slot == len(self._ids) or self._ids[slot] != arm:
             removed = " (it was removed)" if arm < self._next_arm else ""
-            raise InvalidInput(f"arm is {arm}{removed}, wanted one of {_listed(self.arms)}")
+            raise InvalidInput(f"arm is {arm}{removed}, wanted one of {_listed(self._ids)}")
         return slot
 
     def _eligible(self, arms: Sequence[int] | None) -> IntArray:
@@ -251,7 +266,18 @@ class BasePolicy(Persistent, abstract=True):
         if arms is None:
             return self._all_slots
         self._refuse_by_row()
-        return np.array([self._slot(arm) for arm in arm_ids("arms", arms).tolist()], dtype=np.int64)
+        return self._slots_of(arm_ids("arms", arms))
+
+    def _slots_of(self, arms: IntArray) -> IntArray:
+        """Where the models of many arms stand."""
+        if not self._by_row and len(arms):
+            slots = np.minimum(np.searchsorted(self._ids, arms), len(self._ids) - 1)
+            known = self._ids[slots] == arms
+        else:
+            slots, known = arms, arms >= 0
+        if not known.all():
+            self._slot(int(arms[known.argmin()]))  # which says what is wrong with it
+        return slots
 
     def _context(self, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
         """x as the models see it, and the slots to choose from."""
@@ -280,7 +306,7 @@ class BasePolicy(Persistent, abstract=True):
         return x if x.ndim == 1 else x[order], slots[order]
 
     def _id_of(self, slot: int) -> int:
-        return slot if self._by_row else int(self._ids[slot])
+        return int(slot if self._by_row else self._ids[slot])
 
     def _ids_of(self, slots: IntArray) -> list[int]:
         ids: list[int] = (slots if self._by_row else self._ids[slots]).tolist()
@@ -289,7 +315,7 @@ class BasePolicy(Persistent, abstract=True):
     def _decision(self, slots: IntArray, choice: tuple[int, float]) -> Decision:
         """The slot at a chosen index as a decision."""
         index, propensity = choice
-        return Decision(self._id_of(int(slots[index])), propensity)
+        return Decision(self._id_of(slots[index]), propensity)
 
     def _over_all_arms(self, slots: IntArray, chances: FloatArray) -> FloatArray:
         """The probability of each of all arms, given that of each of these slots."""
@@ -303,10 +329,11 @@ class BasePolicy(Persistent, abstract=True):
         if self._by_row:
             raise InvalidInput("n_arms is None: the candidates are the arms, wanted a policy with n_arms")
 
-    def _set_arms(self, ids: Sequence[int]) -> None:
-        self._ids = np.array(ids, dtype=np.int64)
-        self._slots = {arm: slot for slot, arm in enumerate(ids)}
-        self._all_slots = np.arange(len(self._ids), dtype=np.int64)
+    def _set_arms(self, ids: IntArray) -> None:
+        self._ids = ids  # rising
+        none_is_gone = len(ids) > 0 and int(ids[-1]) == len(ids) - 1
+        self._ids_that_are_slots = len(ids) if none_is_gone else 0
+        self._all_slots = np.arange(len(ids))
         if not self._by_row:
             self._settings["n_arms"] = len(self._ids)
 
@@ -319,7 +346,7 @@ class BasePolicy(Persistent, abstract=True):
         known = self._by_row == (len(ids) == 0)
         arrays.require(known and bool((np.diff(ids, prepend=-1) > 0).all()), "arms", "ids in rising order")
         arrays.require(self._next_arm > ids.max(initial=-1), "next_arm", "an id not yet given")
-        self._set_arms(ids.tolist())
+        self._set_arms(ids)
 
 
 class ChoosesFromX(BasePolicy, abstract=True):
@@ -334,8 +361,11 @@ class ChoosesFromX(BasePolicy, abstract=True):
 
         x is one context, or has a row for each of `arms` (by default of `self.arms`), in that order.
         """
-        x, slots = self._context(x, arms)
-        return self._decision(slots, self._choose(x, slots, generator(rng)))
+        if arms is None and not self._by_row and self._x.is_ready(x):  # the common case, at half the price
+            index, propensity = self._choose(cast(FloatArray, x), self._all_slots, generator(rng))
+            return Decision(int(self._ids[index]), propensity)
+        seen, slots = self._context(x, arms)
+        return self._decision(slots, self._choose(seen, slots, generator(rng)))
 
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
@@ -347,8 +377,22 @@ class ChoosesFromX(BasePolicy, abstract=True):
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
         slots, rng = self._eligible(arms), generator(rng)
-        rounds = [self._placed(x, slots) for x in self._x.rounds(X, self._rows_wanted(slots))]
-        return batch(self._decision(slots, self._choose(x, slots, rng)) for x, slots in rounds)
+        rounds = self._x.rounds(X, self._rows_wanted(slots))
+        if isinstance(rounds, np.ndarray) and rounds.ndim == 2 and not self._by_row:
+            return self._choose_batch(rounds, np.sort(slots), rng)
+        placed = [self._placed(x, slots) for x in rounds]
+        return batch(self._decision(slots, self._choose(x, slots, rng)) for x, slots in placed)
+
+    def _choose_batch(self, X: FloatArray, slots: IntArray, rng: np.random.Generator) -> Decisions:
+        """`_choose` for one context a row: all rows at once where they have a clear leader."""
+        indices, propensities = self._leaders(X, slots), np.ones(len(X))
+        for i in np.flatnonzero(indices == UNDECIDED):
+            indices[i], propensities[i] = self._choose(X[i], slots, rng)
+        return Decisions(self._ids[slots[indices]], propensities)
+
+    def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
+        """For each row the index of the slot that `_choose` would take, UNDECIDED where it must be asked."""
+        return np.full(len(X), UNDECIDED)
 
     def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
         """The index of the slot to serve, and its probability."""
@@ -368,5 +412,5 @@ def batch(decisions: Iterable[Decision]) -> Decisions:
     )
 
 
-def _listed(arms: tuple[int, ...]) -> str:
-    return ", ".join(map(str, arms[:8])) + (f", … ({len(arms)} in all)" if len(arms) > 8 else "")
+def _listed(arms: IntArray) -> str:
+    return ", ".join(map(str, arms[:8].tolist())) + (f", … ({len(arms)} in all)" if len(arms) > 8 else "")

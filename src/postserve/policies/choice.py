@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from postserve.linalg.kernels import models as kernels
 from postserve.types import FloatArray
 
 
@@ -11,11 +12,12 @@ def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
     >>> choose(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0))
     (1, 1.0)
     """
-    best = int(scores.argmax())
-    ties = np.flatnonzero(scores == scores[best])
-    if len(ties) == 1:
+    best, ties = kernels.best(scores)
+    if ties == 1:
         return best, 1.0
-    return int(ties[int(rng.random() * len(ties))]), 1.0 / len(ties)
+    if ties == 0:
+        raise ArithmeticError("a score is NaN, wanted numbers")
+    return kernels.nth(scores, scores[best], int(rng.random() * ties)), 1.0 / ties
 
 
 def draw(chances: FloatArray, rng: np.random.Generator) -> tuple[int, float]:

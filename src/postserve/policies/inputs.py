@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from postserve.context_maps.features import Features, Transformer, check_callable, probe, raw_rows
+from postserve.context_maps.features import Features, check_callable, is_transformer, probe, raw_rows
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import context, matrix, refuse_masked, vector
+from postserve.validation import context, matrix, plain_vector_check, refuse_masked, vector
 
 FRAMES = ("pandas", "polars")
 """Where a named row becomes a frame of one row, the first of these that is installed makes it."""
@@ -34,11 +34,16 @@ class Inputs:
         self.name = name
         self.dim = dim
         self.features = features
+        self.is_ready = plain_vector_check(dim) if features is None else _never
+        """Whether a value is already what the models see: nothing to convert, nothing to refuse."""
         if features is not None:
             check_callable(f"{name}_features", features)
 
     def one(self, value: Any) -> FloatArray:
         """One x, or one z, as the models see it."""
+        if self.is_ready(value):
+            ready: FloatArray = value
+            return ready
         if self.features is None:
             return vector(self.name, self._without_names(value), self.dim)
         rows = self._features_of([value])
@@ -65,6 +70,8 @@ class Inputs:
         if isinstance(value, np.ndarray) and value.ndim == 3:
             flat = self.many(value.reshape(-1, value.shape[2]), None)
             return flat.reshape(*value.shape[:2], -1)
+        if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiub":
+            return self.many(value, None)
         rounds = value if _is_frame(value) or isinstance(value, np.ndarray) else list(each_round(value))
         if _is_frame(value) or not any(map(_is_many, each_round(rounds))):
             return self.many(rounds, None)
@@ -94,11 +101,10 @@ class Inputs:
 
     def _features_of(self, values: Any) -> FloatArray:
         """The features of every row, as an array that is still to be checked."""
-        features = self.features
+        features: Any = self.features
         try:
-            if isinstance(features, Transformer):
+            if is_transformer(features):
                 return np.asarray(raw_rows(features, self._table(values)))
-            assert features is not None  # asked for only where there are some
             return np.array([features(row) for row in self._rows(values)])
         except InvalidInput:
             raise
@@ -161,6 +167,10 @@ class Inputs:
                 f"or names with values"
             )
         return array.astype(np.float64)
+
+
+def _never(value: Any) -> bool:
+    return False
 
 
 def each_round(values: Any) -> Iterator[Any]:

@@ -1,6 +1,5 @@
 """What policies with a linear reward model an arm, and perhaps a map, have in common."""
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,11 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     _arms: ArmModels
     _option_defaults = DEFAULTS
-    context_map: ContextMap | None = None
+
+    @property
+    def context_map(self) -> ContextMap | None:
+        """phi_hat; None where there is none."""
+        return None
 
     @property
     def scale_free(self) -> bool:
@@ -103,12 +106,3 @@ class LinearPolicy(BasePolicy, abstract=True):
         if phi_hat is None or isinstance(phi_hat, Persistent):
             return None
         return lambda point: phi_hat.predict(point, self.arms or (0,))
-
-
-def own_map(context_map: ContextMap, n_arms: int | None) -> ContextMap:
-    """A copy of the map: each policy teaches its own, so that two can start from the same one."""
-    if not isinstance(context_map, ContextMap) or isinstance(context_map, type):
-        raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
-    if n_arms is None and isinstance(context_map, HoldsArms):
-        raise InvalidInput("context_map has a map an arm, wanted one for all: candidates have no ids")
-    return copy.deepcopy(context_map)

@@ -11,6 +11,7 @@ from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import batch
 from postserve.policies.choice import choose, distribution
 from postserve.policies.linear import LinearPolicy
+from postserve.protocols import keeps
 from postserve.types import Context, Decision, Decisions, FloatArray, IntArray
 from postserve.validation import generator, integer, one_of
 
@@ -110,10 +111,18 @@ class LinUCBOracle(LinearPolicy):
 
     def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""
-        u = self._arms.stack(x, z, rows=len(slots))
+        u = self._arms.stack(x, z)
         return self._arms.plugin(u, slots, self._arms.radius(slots))
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        self._arms.learn(slot, self._arms.stack(x, z)[0], reward)
+        self._arms.learn(slot, x, z, reward=reward)
+
+    def _update_batch(
+        self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+    ) -> None:
+        if Z is None or not keeps(self, LinUCBOracle, "_update", "_settle", "_credit"):
+            super()._update_batch(X, slots, Z, rewards)
+        else:
+            self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)

@@ -18,13 +18,12 @@ from postserve.validation import number, one_of
 class LinUCBPhiHat(PoLinUCB):
     """Arms regress on the PREDICTED (x_s, phi_hat_s(x_s)), never refreshed; scored at the same.
 
-    `prediction`: "before" takes phi_hat_s from before z_s was learnt, "after" once it is learnt: the
-    literal Algorithm 2, which leaks z_s while the map is young (and for which no radius is proved: what it
-    regresses on depends on the noise of z_s). `observe` returns that prediction
-    and `credit` takes it back as z_hat; without it "before" raises, and "after" asks the map as it is
-    then. The theory's radii are Algorithm 2's own: they grow with the errors e_s of the map (at its
-    own delta), and need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. The other
-    options are those of `PoLinUCB`.
+    `prediction`: "before" takes phi_hat_s from before z_s was learnt, "after" once it is learnt: the literal
+    Algorithm 2, which leaks z_s while the map is young (no radius is proved for it: what it regresses on
+    depends on the noise of z_s). `observe` returns that prediction and `credit` takes it back as z_hat;
+    without it "before" raises, and "after" asks the map as it is then. The theory's radii are Algorithm 2's
+    own: they grow with the errors e_s of the map (at its own delta), and need `u_bound`, `z_noise_scale`
+    L_eps and `beta_bound` >= ||beta||. The other options are those of `PoLinUCB`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -65,18 +64,16 @@ class LinUCBPhiHat(PoLinUCB):
         if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
         self._map_errors = 0.0  # sum_s e_s
-        self._settings.update(
-            prediction=prediction, z_noise_scale=self.z_noise_scale, beta_bound=self.beta_bound
-        )
+        own = {"prediction": prediction, "z_noise_scale": self.z_noise_scale, "beta_bound": self.beta_bound}
+        self._settings.update(own)
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""
+        if self.prediction == "after":
+            self._teach_map(x, slot, z)
+        error, z_hat = self._map_error(x, slot), self._predict(x, slot)
         if self.prediction == "before":
-            error = self._map_error(x, slot)
-            z_hat = super()._observe(x, slot, z)
-        else:
-            super()._observe(x, slot, z)
-            error, z_hat = self._map_error(x, slot), self._predict(x, slot)
+            self._teach_map(x, slot, z)
         self._map_errors += error
         return z_hat
 
@@ -88,7 +85,7 @@ class LinUCBPhiHat(PoLinUCB):
             z_hat = self._predict(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        self._arms.learn(slot, self._arms.stack(x, z_hat)[0], reward)
+        self._arms.learn(slot, x, z_hat, reward=reward)
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction made without a z: its error counts all the same."""

@@ -82,7 +82,9 @@ class PoLinTS(PoLinUCB):
         rng = np.random.default_rng([self.seed, self._arms.models.updates])
         models, block = self._arms.models, self._arms.models.block("z")
         z_hat = self._predictions(x, slots)
-        u_hat = self._arms.stack(x, z_hat, rows=len(slots))
+        if z_hat.ndim == 1:
+            z_hat = np.repeat(z_hat[None], len(slots), axis=0)
+        u_hat = self._arms.stack(x, z_hat)
         means, beta = models.average(u_hat, slots)[:, 0], models.weights_of(slots)[:, 0, block]
         zeta = self._radius(slots)
         portion = max(LEAST, AT_ONCE // z_hat.size)

@@ -8,25 +8,22 @@ line  the paper                                              here
 4     play a_t; receive z_t and the reward                   ``Decision``, then the world
 5     w_hat_a = A_a^{-1} b_a, sums over the observed (x, z)  ``_credit``
 6     phi_hat by empirical risk minimisation                 ``_observe``
-7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``context_map.radius``
+7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``_ball``
 ====  =====================================================  ==================================
 """
 
 from typing import ClassVar, Unpack
 
-import numpy as np
-
 from postserve.context_maps.features import Features
-from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
-from postserve.policies.linear import LinearPolicy, own_map
-from postserve.protocols import ContextMap, Merges
+from postserve.policies.mapped import MappedPolicy
+from postserve.protocols import ContextMap, Merges, keeps
 from postserve.types import FloatArray, IntArray, MissingZ, Optimism
-from postserve.validation import matrix, one_of, vector
+from postserve.validation import one_of
 
 
-class PoLinUCB(ChoosesFromX, LinearPolicy):
+class PoLinUCB(ChoosesFromX, MappedPolicy):
     """Arms regress on the OBSERVED (x, z); they are scored at (x, phi_hat(x)), optimistically.
 
     `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
@@ -56,7 +53,6 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     Decision(arm=0, propensity=1.0)
     """
 
-    context_map: ContextMap
     _shared = ("x_features", "z_features")
     _z_blocks: ClassVar[tuple[str, ...]] = ("z",)  # where phi_hat(x) stands in u when arms are scored
 
@@ -71,11 +67,10 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
-        self.context_map = own_map(context_map, n_arms)
         self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
-        dim_x, dim_z = context_map.dim_x, context_map.dim_z
-        super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
-        blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
+        super().__init__(n_arms, context_map, missing_z, x_features=x_features, z_features=z_features)
+        self._needs_no_prediction = keeps(self, PoLinUCB, "_observe", "_settle", "_credit")
+        blocks = {"x": context_map.dim_x, **dict.fromkeys(self._z_blocks, context_map.dim_z)}
         check_options(self, options)
         self._arms = ArmModels(n_arms, blocks, **options)
         self._settings.update(
@@ -89,55 +84,31 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
-        z_hat = self._predictions(x, slots)
-        u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks), rows=len(slots))
-        return self._arms.optimistic(
-            u_hat,
-            slots,
-            zeta=self._radius(slots),
-            kind=self.optimism,
-            map_radius=lambda: self._map_radii(x, slots),
-            moving=self._z_blocks,
-        )
+        zeta = self._radius(slots)
+        if self.optimism == "plugin":
+            return self._arms.plugin(self._u_hat(x, self._predictions(x, slots)), slots, zeta)
+        z_hat, e = self._ball(x, slots)
+        return self._arms.optimistic(self._u_hat(x, z_hat), slots, zeta, e, kind=self.optimism)
+
+    def _u_hat(self, x: FloatArray, z_hat: FloatArray) -> FloatArray:
+        """(x, phi_hat(x)) in rows."""
+        return self._arms.stack(x, *[z_hat] * len(self._z_blocks))
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         """Line 5: w_hat_a by ridge regression on the z that was observed."""
-        u = self._arms.stack(x, z)[0]
-        self._arms.learn(slot, u, reward)
+        self._arms.learn(slot, x, z, reward=reward)
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
         z_hat = self._predict(x, slot)
-        self.context_map.update(x, self._id_of(slot), z)
+        self._teach_map(x, slot, z)
         return z_hat
 
     def _radius(self, slots: IntArray) -> FloatArray:
         """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
         return self._arms.radius(slots)
-
-    def _predict(self, x: FloatArray, slot: int) -> FloatArray:
-        z_hat: FloatArray = self._predictions(x, np.array([slot]))[0]
-        return z_hat
-
-    def _predictions(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """phi_hat(x), a row a slot, checked: the map may be anyone's."""
-        rows = self.context_map.predict(x, self._ids_of(slots))
-        return matrix("context_map.predict(x)", rows, len(slots), self.dim_z)
-
-    def _map_radii(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """e at x, an entry a slot, checked."""
-        e = vector("context_map.radius(x)", self.context_map.radius(x, self._ids_of(slots)), len(slots))
-        if e.min() < 0.0:
-            raise InvalidInput(f"context_map.radius(x) is {e.min():g}, wanted at least 0")
-        return e
-
-    def _try_row(self, x: FloatArray, slot: int) -> None:
-        self._predict(x, slot)
-
-    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
-        return self._predict(x, slot)
 
     def _why_not_merge(self) -> str | None:
         if self.missing_z == "impute":
@@ -145,3 +116,29 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         if isinstance(self.context_map, Merges) and self.context_map.order_free:
             return super()._why_not_merge()
         return f"its map, {type(self.context_map).__name__}, is not made of sums"
+
+    # Short cuts past what nobody asks for, where a subclass has not changed it
+
+    def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
+        if z is None or not self._needs_no_prediction:
+            super()._update(x, slot, z, reward)
+        else:
+            self._teach_map(x, slot, z)
+            self._credit(x, slot, z, reward, None)
+
+    def _update_batch(
+        self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+    ) -> None:
+        known = self._needs_no_prediction and keeps(self, PoLinUCB, "_update", "_teach_map")
+        if Z is None or not self._shared_map or not known:
+            super()._update_batch(X, slots, Z, rewards)
+        else:
+            self._shared_map._learn_batch(X, Z)
+            self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)
+
+    def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
+        known = keeps(self, PoLinUCB, "_scores", "_choose")
+        if self.optimism != "plugin" or not self._shared_map or not known:
+            return super()._leaders(X, slots)
+        U_hat = self._u_hat(X, self._predictions(X, slots))
+        return self._arms.models.leaders(U_hat, slots, self._radius(slots))

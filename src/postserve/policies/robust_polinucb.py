@@ -32,7 +32,7 @@ class RobustPoLinUCB(PoLinUCB):
         """w_hat_a by least squares on what was observed and on what had been predicted."""
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        self._arms.learn(slot, self._arms.stack(x, z, z_hat)[0], reward)
+        self._arms.learn(slot, x, z, z_hat, reward=reward)
 
     def _why_not_merge(self) -> str | None:
         return "what its arms learnt depends on the map as it was at the time"

@@ -1,0 +1,145 @@
+"""Many rows at once: the best of all models for each, row by row or by matrix products.
+
+Row by row, most widths may be spared (`kernels.models.score`); a product computes them all, in a fraction of
+the time that each takes by itself. A few rows tell which is less. Products round otherwise than the kernels
+of single rows do: where that could change who is the best, or who ties, the answer is UNDECIDED, as it is at
+a tie, and the caller asks for that row by itself.
+"""
+
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController  # which scikit-learn brings along
+
+from postserve.linalg import forms
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, Held
+from postserve.types import FloatArray, IntArray
+
+ENTRIES_AT_ONCE = 2**20
+"""Numbers of an intermediate product: few enough for a processor's cache, and enough to be fast."""
+
+
+TRIED, LEAST, AT_ONCE = 8, 64, 256
+"""Rows tried one by one first; how many repay what a product has to prepare; how many a kernel is given."""
+MOSTLY = 0.3
+"""With less than this share of all widths computed row by row, rows one by one are faster."""
+
+
+def leaders(held: Held, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
+    """For each row u the index i of the largest w_i·u + radius_i ||u||_{A_i^{-1}}, or UNDECIDED."""
+    found = np.empty(len(U), dtype=np.int64)
+    tried = TRIED if len(U) >= LEAST else len(U)
+    widths = _in_turn(held, U[:tried], models, radius, found)
+    if tried == len(U):
+        pass
+    elif widths >= MOSTLY * tried * len(models):
+        with _one_thread():
+            _by_products(held, U[tried:], models, radius, found[tried:])
+    else:
+        _in_turn(held, U[tried:], models, radius, found[tried:])
+    return found
+
+
+def _in_turn(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> int:
+    """Some rows at a time: a kernel cannot be interrupted."""
+    widths = 0
+    for start in range(0, len(U), AT_ONCE):
+        some, work = slice(start, start + AT_ONCE), forms.scratch(4 * len(models) + held.symmetric.shape[2])
+        widths += kernels.lead_in_turn(U[some], models, radius, work, found[some], *held)
+    return widths
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """At these sizes more of them wait for each other longer than they compute."""
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limit
+
+
+def _by_products(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> None:
+    dense = _Dense(held, models)
+    few = _Few(held, models)
+    norms, ridge = np.zeros(len(models)), 1.0 / np.where(held.prior > 0.0, held.prior, np.inf)
+    norms[dense.columns], norms[few.columns] = dense.norms(ridge), few.norms(ridge)
+    at_once = max(16, ENTRIES_AT_ONCE // max(dense.width, few.width, len(models)))
+    for start in range(0, len(U), at_once):
+        rows = U[start : start + at_once]
+        cold = (rows**2) @ held.prior
+        if len(dense.columns) == len(models):
+            means, squares = dense.project(rows)
+        else:
+            means, squares = np.zeros((len(rows), len(models))), np.repeat(cold[:, None], len(models), axis=1)
+            means[:, dense.columns], squares[:, dense.columns] = dense.project(rows)
+            few.fill(rows, means, squares)
+        kernels.lead(means, squares, radius, cold, norms, found[start : start + at_once])
+
+
+class _Dense:
+    """The models among `models` that are dense: their columns, weights and inverses."""
+
+    def __init__(self, held: Held, models: IntArray) -> None:
+        place = held.place[models]
+        self.columns = np.flatnonzero(place >= 0)
+        place, dim = place[self.columns], len(held.prior)
+        # u^T P u costs 2 dim² by a product with P and one with u, and dim² with the packed u u^T, which has
+        # to be made first and makes a thin product where models are few.
+        self.packed = len(self.columns) >= dim
+        self.width = dim * (dim + 1) // 2 if self.packed else len(self.columns) * dim
+        everything = len(place) == held.counts[DENSE_COUNT] and bool((np.diff(place) == 1).all())
+        used = slice(0, len(place)) if everything else place  # a slice does not copy
+        self.weights = held.vectors[CACHE, used, 0]
+        if self.packed:
+            self.inverse = held.symmetric[CACHE, used]
+        else:
+            full = np.empty((len(place), dim, dim))
+            kernels.matrices(CACHE, models[self.columns], 0, 0, full, *held)
+            self.inverse = full.reshape(-1, dim)
+
+    def norms(self, ridge: FloatArray) -> FloatArray:
+        """||w|| in the norm of Lambda."""
+        return np.sqrt(self.weights**2 @ ridge)
+
+    def project(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """w·u and u^T A^{-1} u of every row under every one of them."""
+        squares = np.empty((len(U), len(self.columns)))
+        if self.packed:
+            outer = np.empty((len(U), self.width))
+            kernels.pack_rows(U, outer)
+            np.matmul(outer, self.inverse.T, out=squares)
+        else:
+            kernels.dot_blocks(U @ self.inverse.T, U, squares)
+        return U @ self.weights.T, squares
+
+
+class _Few:
+    """The models among `models` that have rows: their columns, and g and c of all of these rows."""
+
+    def __init__(self, held: Held, models: IntArray) -> None:
+        live = forms.live_rows(held)
+        column = np.full(len(held.place), -1)
+        column[models] = np.arange(len(models))
+        columns = column[held.links[live, OWNER]]
+        order = np.flatnonzero(columns >= 0)
+        columns, live = columns[order], live[order]
+        self.starts = np.flatnonzero(np.diff(columns, prepend=-1))
+        self.columns = columns[self.starts]
+        self.width = len(live)
+        self.g, self.c = held.rows[CACHE, live], held.values[CACHE, live, 0]
+
+    def norms(self, ridge: FloatArray) -> FloatArray:
+        """Bounds above ||w|| in the norm of Lambda."""
+        along = np.abs(self.c) * np.sqrt(self.g**2 @ ridge)
+        return np.add.reduceat(along, self.starts) if self.width else along
+
+    def fill(self, U: FloatArray, means: FloatArray, squares: FloatArray) -> None:
+        if self.width:
+            along = U @ self.g.T
+            means[:, self.columns] = np.add.reduceat(along * self.c, self.starts, axis=1)
+            squares[:, self.columns] -= np.add.reduceat(along**2, self.starts, axis=1)

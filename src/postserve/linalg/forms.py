@@ -1,0 +1,286 @@
+"""Where ridge regressions keep what they know, so that storage follows the rounds played.
+
+A model has one of three forms, and nobody outside sees which:
+
+- cold: no row yet, and nothing is stored. Its inverse is Lambda^{-1}, its weights are 0.
+- rows: each (u, y), and the g and c that make A^{-1} = Lambda^{-1} - sum g g^T and w = sum c g. One log
+  holds the rows of all models in the order in which they came.
+- dense: packed gram and A^{-1}, moment and weights, once these take less room than the rows would.
+
+All three are exact. The arrays are those of `kernels.Held`; here they grow, and models change form.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import (
+    CACHE,
+    COLD,
+    DENSE_COUNT,
+    FIRST_ROW,
+    GAP_COUNT,
+    NOBODY,
+    OWNER,
+    PREVIOUS,
+    PULLS,
+    ROW_COUNT,
+    SQUARES,
+    SUMS,
+    Held,
+)
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray
+
+LEAST_ROWS = 64
+"""The log starts with room for so many."""
+
+
+_work = np.empty(0)
+
+
+def scratch(size: int) -> FloatArray:
+    """Numbers that mean something within one kernel alone: kernels hold the interpreter's lock."""
+    global _work
+    work = _work
+    if len(work) < size:
+        work = _work = np.empty(size)
+    return work
+
+
+def empty(dim: int, outputs: int) -> Held:
+    """No model at all."""
+    return Held(
+        place=np.zeros(0, dtype=np.int64),
+        tally=np.zeros((0, SQUARES + outputs)),
+        prior=np.zeros(dim),
+        counts=np.zeros(3, dtype=np.int64),
+        symmetric=np.zeros((2, 0, dim * (dim + 1) // 2)),
+        vectors=np.zeros((2, 0, outputs, dim)),
+        owner=np.zeros(0, dtype=np.int64),
+        links=np.zeros((0, 2), dtype=np.int64),
+        rows=np.zeros((2, 0, dim)),
+        values=np.zeros((2, 0, outputs)),
+    )
+
+
+def pack(matrices: FloatArray) -> FloatArray:
+    """The lower triangles of (…, dim, dim), row by row.
+
+    >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    array([1., 2., 3.])
+    """
+    return np.asarray(matrices.reshape(*matrices.shape[:-2], -1)[..., _lower(matrices.shape[-1])])
+
+
+@cache
+def _lower(dim: int) -> IntArray:
+    """Where the lower triangle stands in the entries of a matrix."""
+    return np.asarray(np.ravel_multi_index(np.tril_indices(dim), (dim, dim)))
+
+
+def diagonal(packed: FloatArray, dim: int) -> FloatArray:
+    """The diagonals of packed matrices, (…, dim)."""
+    return np.asarray(packed[..., np.cumsum(np.arange(1, dim + 1)) - 1])
+
+
+def add_cold(held: Held, n_models: int) -> Held:
+    """More models, which know nothing."""
+    tally = np.zeros((len(held.tally) + n_models, held.tally.shape[1]))
+    tally[: len(held.tally)] = held.tally
+    place = np.concatenate([held.place, np.full(n_models, COLD)])
+    return held._replace(place=place, tally=tally)
+
+
+def remove(held: Held, model: int) -> Held:
+    """One model less; later ones move down by one."""
+    held = make_cold(held, model)
+    owners = held.owner[: held.counts[DENSE_COUNT]], held.links[: held.counts[ROW_COUNT], OWNER]
+    for owner in owners:
+        owner[owner > model] -= 1
+    return held._replace(place=np.delete(held.place, model), tally=np.delete(held.tally, model, axis=0))
+
+
+def make_cold(held: Held, model: int) -> Held:
+    """Drop what a model has stored; its last dense neighbour moves into the gap."""
+    place = int(held.place[model])
+    if place >= 0:
+        last = int(held.counts[DENSE_COUNT]) - 1
+        held.symmetric[:, place], held.vectors[:, place] = held.symmetric[:, last], held.vectors[:, last]
+        held.owner[place] = held.owner[last]
+        held.place[held.owner[place]] = place
+        held.counts[DENSE_COUNT] = last
+    else:
+        owner = held.links[: held.counts[ROW_COUNT], OWNER]
+        held.counts[GAP_COUNT] += np.count_nonzero(owner == model)
+        owner[owner == model] = NOBODY
+    held.place[model] = COLD
+    held.tally[model] = 0.0
+    return without_gaps(held)
+
+
+def make_dense(held: Held, model: int) -> Held:
+    """Give a model the dense form, whichever it has."""
+    if held.place[model] >= 0:
+        return held
+    held = with_room_for_dense(held)
+    kernels.fill_dense(model, int(held.counts[DENSE_COUNT]), *held)
+    return without_gaps(held)
+
+
+def with_room_for_dense(held: Held) -> Held:
+    """Room for one more dense model."""
+    room, used = len(held.owner), int(held.counts[DENSE_COUNT])
+    if used < room:
+        return held
+    room = min(max(4, 2 * room), len(held.place))
+    return _apart(held)._replace(
+        symmetric=_grown(held.symmetric, used, room),
+        vectors=_grown(held.vectors, used, room),
+        owner=_grown(held.owner[None], used, room)[0],
+    )
+
+
+def with_room_for_rows(held: Held, more: int = 1) -> Held:
+    """Room for more rows in the log."""
+    room, used = len(held.links), int(held.counts[ROW_COUNT])
+    if used + more <= room:
+        return held
+    room = max(LEAST_ROWS, used + more, 3 * room // 2)
+    return _apart(held)._replace(
+        links=_grown(held.links[None], used, room)[0],
+        rows=_grown(held.rows, used, room),
+        values=_grown(held.values, used, room),
+    )
+
+
+def without_gaps(held: Held) -> Held:
+    """Close the gaps in the log once they are more than half of it."""
+    _, rows, gaps = held.counts
+    return compacted(held) if rows >= LEAST_ROWS and 2 * gaps > rows else held
+
+
+def compacted(held: Held) -> Held:
+    """The log without its gaps."""
+    alive = np.flatnonzero(held.links[: held.counts[ROW_COUNT], OWNER] != NOBODY)
+    compact = _apart(held)._replace(
+        counts=np.array([held.counts[DENSE_COUNT], len(alive), 0]),
+        links=held.links[alive],
+        rows=held.rows.take(alive, axis=1),  # as an index it would change the order in memory
+        values=held.values.take(alive, axis=1),
+    )
+    chain(compact)
+    return compact
+
+
+def chain(held: Held) -> None:
+    """Link each row to its model's row before it, and each model to its newest, from the owners alone."""
+    links = held.links[: held.counts[ROW_COUNT]]
+    order = np.argsort(links[:, OWNER], kind="stable")
+    owners = links[order, OWNER]
+    first = np.concatenate([[True], owners[1:] != owners[:-1]])[: len(order)]
+    links[order, PREVIOUS] = np.where(first, NOBODY, np.concatenate([[NOBODY], order[:-1]])[: len(order)])
+    held.place[held.place <= FIRST_ROW] = COLD
+    last = np.concatenate([first[1:], [True]])[: len(order)]
+    held.place[owners[last]] = FIRST_ROW - order[last]
+
+
+def live_rows(held: Held) -> IntArray:
+    """The rows that are some model's, model by model, each model's in the order in which they came."""
+    owners = held.links[: held.counts[ROW_COUNT], OWNER]
+    order = np.argsort(owners, kind="stable")
+    return np.asarray(order[owners[order] != NOBODY])
+
+
+def arrays(held: Held) -> Arrays:
+    """All that is in use, as named arrays."""
+    dense, live = slice(0, held.counts[DENSE_COUNT]), live_rows(held)
+    return {
+        "tally": held.tally,
+        "dense_models": held.owner[dense],
+        "dense_gram": held.symmetric[SUMS, dense],
+        "dense_inverse": held.symmetric[CACHE, dense],
+        "dense_moment": held.vectors[SUMS, dense],
+        "dense_weights": held.vectors[CACHE, dense],
+        "row_models": held.links[live, OWNER],
+        "row_u": held.rows[SUMS, live],
+        "row_g": held.rows[CACHE, live],
+        "row_y": held.values[SUMS, live],
+        "row_c": held.values[CACHE, live],
+    }
+
+
+def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
+    """What `arrays` gave, checked; or the full matrices of a state of version 1."""
+    if stored.has("gram"):
+        return _restored_full(stored, n_models, dim, outputs)
+    held = add_cold(empty(dim, outputs), n_models)
+    packed = dim * (dim + 1) // 2
+    dense, owners = (
+        stored.take("dense_models", (None,), np.int64),
+        stored.take("row_models", (None,), np.int64),
+    )
+    symmetric = [stored.take(name, (len(dense), packed)) for name in ("dense_gram", "dense_inverse")]
+    vectors = [stored.take(name, (len(dense), outputs, dim)) for name in ("dense_moment", "dense_weights")]
+    rows = [stored.take(name, (len(owners), dim)) for name in ("row_u", "row_g")]
+    values = [stored.take(name, (len(owners), outputs)) for name in ("row_y", "row_c")]
+    held = held._replace(
+        tally=stored.take("tally", (n_models, SQUARES + outputs)),
+        counts=np.array([len(dense), len(owners), 0]),
+        symmetric=np.array(symmetric),
+        vectors=np.array(vectors),
+        owner=dense,
+        links=np.stack([owners, owners], axis=1),
+        rows=np.array(rows),
+        values=np.array(values),
+    )
+    everyone = np.concatenate([dense, np.unique(owners)])
+    known = bool(((everyone >= 0) & (everyone < n_models)).all()) and len(np.unique(everyone)) == len(
+        everyone
+    )
+    stored.require(known, "dense_models", "each model once, with rows or without")
+    stored.require(not (held.tally < 0.0).any(), "tally", "no negative numbers")
+    stored.require(not (diagonal(symmetric[0], dim) < 0.0).any(), "dense_gram", "no negative numbers")
+    held.place[dense] = np.arange(len(dense))
+    chain(held)
+    return held
+
+
+def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
+    """A state of version 1: every model in full, those that were never pulled too."""
+    names = {"pulls": np.float64, "log_det": np.float64, "loss": np.float64, "age": np.int64}
+    tally = [stored.take(name, (n_models,), kind) for name, kind in names.items()]
+    squares = stored.take("squares", (n_models, outputs))
+    symmetric = [stored.take(name, (n_models, dim, dim)) for name in ("gram", "inverse")]
+    vectors = [stored.take(name, (n_models, outputs, dim)) for name in ("moment", "weights")]
+    held = add_cold(empty(dim, outputs), n_models)
+    pulled = np.flatnonzero(tally[PULLS] > 0.0)
+    held.place[pulled] = np.arange(len(pulled))
+    held = held._replace(
+        tally=np.column_stack([*tally, squares]),
+        counts=np.array([len(pulled), 0, 0]),
+        symmetric=np.array([pack(part[pulled]) for part in symmetric]),
+        vectors=np.array([part[pulled] for part in vectors]),
+        owner=pulled,
+    )
+    for name, values in (
+        ("pulls", tally[PULLS]),
+        ("squares", squares),
+        ("gram", np.diagonal(symmetric[0], axis1=1, axis2=2)),
+    ):
+        stored.require(not (values < 0).any(), name, "no negative numbers")
+    return held
+
+
+def _apart(held: Held) -> Held:
+    """With places and counts of its own, lest who still reads the old arrays be led beyond their end."""
+    return held._replace(place=held.place.copy(), counts=held.counts.copy())
+
+
+def _grown(planes: Any, used: int, room: int) -> Any:
+    """The same with more room along the second axis."""
+    grown = np.zeros((planes.shape[0], room, *planes.shape[2:]), dtype=planes.dtype)
+    grown[:, :used] = planes[:, :used]
+    return grown

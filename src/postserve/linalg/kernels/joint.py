@@ -1,0 +1,510 @@
+"""Joint optimism over z and w, one arm at a time.
+
+No sum is reordered here: an arm's score has the same bits wherever the compiler inlines it, so that equal
+arms tie, and no score is above its bound.
+"""
+
+import numpy as np
+from numba import njit
+
+from postserve.types import FloatArray
+
+EPS = float(np.finfo(np.float64).eps)
+CLIMBS = 8  # to come near a maximum
+POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
+QL_STEPS = 60  # a cap: two or so make an eigenvalue
+LIKELY_STARTS = 6  # b, c and the widest axis, both ways
+PROVED = 8.0 * EPS  # of a gain of at most one
+SPHERE_ROWS = 8  # of scratch: b, c, the diagonal of L, the best point, a point, the next, and two gradients
+
+
+@njit(cache=True, error_model="numpy")
+def plugin_score(mean: float, width: float, arm_radius: float) -> float:
+    """The reward of an arm at its most optimistic w, at the predicted z."""
+    return mean + arm_radius * width
+
+
+@njit(cache=True, error_model="numpy")
+def score_of(lowest: float, reward: float, gain: float) -> float:
+    """What a gain in units of `reward` makes of the lowest score."""
+    return lowest + reward * gain
+
+
+@njit(cache=True, error_model="numpy")
+def or_one(divisor: float) -> float:
+    """Divide nothing by nothing to nothing."""
+    return divisor if divisor > 0.0 else 1.0
+
+
+@njit(cache=True, error_model="numpy")
+def dot(x: FloatArray, y: FloatArray) -> float:
+    """x·y."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def make_unit(x: FloatArray) -> None:
+    """x / ||x||, in place; a zero stays one."""
+    norm = or_one(np.sqrt(dot(x, x)))
+    for i in range(x.shape[0]):
+        x[i] /= norm
+
+
+@njit(cache=True, error_model="numpy")
+def move(n: FloatArray, there: FloatArray) -> None:
+    """n = there; as a loop, which compiles in a fraction of the time that n[:] = there takes."""
+    for i in range(n.shape[0]):
+        n[i] = there[i]
+
+
+@njit(cache=True, error_model="numpy")
+def units_of(
+    width: float, arm_radius: float, map_radius: float, beta: FloatArray, block: FloatArray
+) -> tuple[float, float]:
+    """What moving z by e is worth in reward, at most, and in variance: the trace of e² M."""
+    dim = beta.shape[0]
+    trace = 0.0
+    for i in range(dim):
+        trace += block[i, i]
+    # so that w, a multiple of its root, stays finite as e vanishes
+    variance = max(map_radius * map_radius * trace, EPS**4 * (width * width))
+    return map_radius * np.sqrt(dot(beta, beta)) + arm_radius * np.sqrt(variance), variance
+
+
+@njit(cache=True, error_model="numpy")
+def tridiagonalise(
+    matrix: FloatArray, b: FloatArray, c: FloatArray, diagonal: FloatArray, beside: FloatArray, v: FloatArray
+) -> None:
+    """Householder's reflections of a symmetric matrix; b and c are reflected with it.
+
+    No axes are kept: turning b and c along costs a square, the axes themselves would cost a cube.
+    """
+    dim = matrix.shape[0]
+    image = diagonal  # its entries below k are settled, those above still free
+    for k in range(dim - 1):
+        below = 0.0
+        for i in range(k + 2, dim):
+            below += matrix[k, i] * matrix[k, i]
+        diagonal[k], beside[k] = matrix[k, k], matrix[k, k + 1]
+        if below == 0.0:
+            continue
+        head = matrix[k, k + 1]
+        length = np.sqrt(head * head + below)
+        beside[k] = -length if head > 0.0 else length
+        for i in range(k + 1, dim):
+            v[i] = matrix[k, i]
+            image[i] = 0.0
+        v[k + 1] = head - beside[k]
+        twice = 2.0 / (v[k + 1] * v[k + 1] + below)
+        along_b = along_c = 0.0
+        for i in range(k + 1, dim):
+            along_b += v[i] * b[i]
+            along_c += v[i] * c[i]
+            for j in range(k + 1, dim):
+                image[j] += matrix[i, j] * v[i]
+        along = 0.0
+        for i in range(k + 1, dim):
+            b[i] -= twice * along_b * v[i]
+            c[i] -= twice * along_c * v[i]
+            along += v[i] * image[i]
+        for i in range(k + 1, dim):
+            image[i] = twice * (image[i] - twice * along / 2.0 * v[i])
+        for i in range(k + 1, dim):
+            for j in range(k + 1, dim):
+                matrix[i, j] -= v[i] * image[j] + image[i] * v[j]
+    diagonal[dim - 1] = matrix[dim - 1, dim - 1]
+
+
+@njit(cache=True, error_model="numpy")
+def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: FloatArray) -> None:
+    """Francis' implicit QL steps, until nothing stands beside the diagonal; b and c turn with it."""
+    dim = diagonal.shape[0]
+    beside[dim - 1] = 0.0
+    for first in range(dim):
+        for _ in range(QL_STEPS):
+            last = first
+            while abs(beside[last]) > EPS * (abs(diagonal[last]) + abs(diagonal[min(last + 1, dim - 1)])):
+                last += 1
+            if last == first:
+                break
+            slant = (diagonal[first + 1] - diagonal[first]) / (2.0 * beside[first])
+            reach = np.sqrt(slant * slant + 1.0)
+            ahead = (
+                diagonal[last]
+                - diagonal[first]
+                + beside[first] / (slant + (reach if slant >= 0.0 else -reach))
+            )
+            sine = cosine = 1.0
+            shift = 0.0
+            for i in range(last - 1, first - 1, -1):
+                across, along = sine * beside[i], cosine * beside[i]
+                reach = np.sqrt(across * across + ahead * ahead)
+                beside[i + 1] = reach
+                if reach == 0.0:  # the block has come apart: look for the next
+                    diagonal[i + 1] -= shift
+                    break
+                sine, cosine = across / reach, ahead / reach
+                ahead = diagonal[i + 1] - shift
+                turned = (diagonal[i] - ahead) * sine + 2.0 * cosine * along
+                shift = sine * turned
+                diagonal[i + 1] = ahead + shift
+                ahead = cosine * turned - along
+                b[i], b[i + 1] = cosine * b[i] - sine * b[i + 1], sine * b[i] + cosine * b[i + 1]
+                c[i], c[i + 1] = cosine * c[i] - sine * c[i + 1], sine * c[i] + cosine * c[i + 1]
+            if reach != 0.0:
+                diagonal[first] -= shift
+                beside[first] = ahead
+            beside[last] = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def on_sphere(
+    width: float,
+    arm_radius: float,
+    map_radius: float,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    work: FloatArray,
+    matrix: FloatArray,
+) -> tuple[float, float, float]:
+    """Rows of `work`: b, c and the diagonal of L, ascending; returns reward, t and w.
+
+    Every unit is divided out first: what follows never sees one.
+    """
+    b, c, diagonal = work[0], work[1], work[2]
+    dim = beta.shape[0]
+    reward, variance = units_of(width, arm_radius, map_radius, beta, block)
+    t, w = arm_radius * np.sqrt(variance) / or_one(reward), width / np.sqrt(or_one(variance))
+    reward, variance = or_one(reward), or_one(variance)
+    for i in range(dim):
+        b[i] = map_radius * beta[i] / reward
+        c[i] = map_radius * cross[i] / variance
+        for j in range(dim):
+            matrix[i, j] = map_radius * map_radius * block[i, j] / variance
+    tridiagonalise(matrix, b, c, diagonal, work[3], work[4])
+    diagonalise(diagonal, work[3], b, c)
+    for i in range(dim):  # sort by insertion
+        here, its_b, its_c = max(diagonal[i], 0.0), b[i], c[i]
+        j = i
+        while j > 0 and diagonal[j - 1] > here:
+            diagonal[j], b[j], c[j] = diagonal[j - 1], b[j - 1], c[j - 1]
+            j -= 1
+        diagonal[j], b[j], c[j] = here, its_b, its_c
+    return reward, t, w
+
+
+@njit(cache=True, error_model="numpy")
+def largest_gain(t: float, b: FloatArray, diagonal: FloatArray) -> float:
+    """``||b|| + t sqrt(L_max)``: both parts at their best, which need not be at one point."""
+    gain: float = np.sqrt(dot(b, b)) + t * np.sqrt(diagonal[-1])
+    return gain
+
+
+@njit(cache=True, error_model="numpy")
+def variance_change(w: float, c: FloatArray, diagonal: FloatArray, n: FloatArray) -> float:
+    """``q(n) - w^2``."""
+    change = 0.0
+    for i in range(n.shape[0]):
+        change += n[i] * (2.0 * c[i] + diagonal[i] * n[i])
+    return max(change, -(w * w))
+
+
+@njit(cache=True, error_model="numpy")
+def gain_at(t: float, w: float, b: FloatArray, c: FloatArray, diagonal: FloatArray, n: FloatArray) -> float:
+    """``b.n + t (sqrt(q) - w)``, the difference as ``(q - w^2) / (sqrt(q) + w)``, uncancelled."""
+    change = variance_change(w, c, diagonal, n)
+    return dot(b, n) + t * change / or_one(np.sqrt(w * w + change) + w)
+
+
+@njit(cache=True, error_model="numpy")
+def climb(
+    t: float,
+    w: float,
+    b: FloatArray,
+    c: FloatArray,
+    diagonal: FloatArray,
+    n: FloatArray,
+    there: FloatArray,
+) -> None:
+    """Maximise the tangent plane, which no convex function is below: this only climbs."""
+    s = t / max(np.sqrt(w * w + variance_change(w, c, diagonal, n)), EPS)
+    for i in range(n.shape[0]):
+        there[i] = b[i] + s * (c[i] + diagonal[i] * n[i])
+    make_unit(there)
+
+
+@njit(cache=True, error_model="numpy")
+def leap(
+    t: float,
+    w: float,
+    b: FloatArray,
+    c: FloatArray,
+    diagonal: FloatArray,
+    n: FloatArray,
+    stride: float,
+    there: FloatArray,
+    gradient: FloatArray,
+    g: FloatArray,
+) -> None:
+    """Newton's step ``h``: ``H h = gradient - k n`` and ``h.n = 0``, with ``H = mu I - s L + s g g'``.
+
+    ``H`` is inverted as diagonal plus rank one; where it is singular the step is worthless, and
+    not taken.  Near a saddle Newton heads down, and is turned about.
+    """
+    root = max(np.sqrt(w * w + variance_change(w, c, diagonal, n)), EPS)
+    s = t / root
+    mu = 0.0
+    for i in range(n.shape[0]):
+        g[i] = (c[i] + diagonal[i] * n[i]) / root
+        gradient[i] = b[i] + t * g[i]
+        mu += gradient[i] * n[i]
+    gg = gx = gn = nx = nn = 0.0  # products of g, the gradient x and n, by the inverse of mu I - s L
+    for i in range(n.shape[0]):
+        inverse = 1.0 / (mu - s * diagonal[i])
+        there[i] = inverse
+        gg += inverse * g[i] * g[i]
+        gx += inverse * g[i] * gradient[i]
+        gn += inverse * g[i] * n[i]
+        nx += inverse * n[i] * gradient[i]
+        nn += inverse * n[i] * n[i]
+    factor = s / (1.0 + s * gg)
+    k = (nx - factor * gx * gn) / (nn - factor * gn * gn)
+    along_g = factor * (gx - k * gn)
+    slope = 0.0
+    for i in range(n.shape[0]):
+        there[i] *= gradient[i] - k * n[i] - along_g * g[i]
+        slope += there[i] * gradient[i]
+    if slope < 0.0:
+        stride = -stride
+    for i in range(n.shape[0]):
+        there[i] = n[i] + stride * there[i]
+    make_unit(there)
+
+
+@njit(cache=True, error_model="numpy")
+def polish(
+    t: float,
+    w: float,
+    b: FloatArray,
+    c: FloatArray,
+    diagonal: FloatArray,
+    n: FloatArray,
+    there: FloatArray,
+    gradient: FloatArray,
+    g: FloatArray,
+) -> float:
+    """Climb and leap for as long as n rises by more than rounding; returns its gain."""
+    gain, stride = gain_at(t, w, b, c, diagonal, n), 1.0
+    for _ in range(POLISHES):
+        rising = False
+        climb(t, w, b, c, diagonal, n, there)
+        gain_there = gain_at(t, w, b, c, diagonal, there)
+        if gain_there > gain + 4.0 * EPS * abs(gain):
+            move(n, there)
+            gain, rising = gain_there, True
+        leap(t, w, b, c, diagonal, n, stride, there, gradient, g)
+        gain_there = gain_at(t, w, b, c, diagonal, there)
+        if gain_there > gain + 4.0 * EPS * abs(gain):
+            move(n, there)
+            gain, rising = gain_there, True
+            stride = min(2.0 * stride, 1.0)
+        else:  # too far leaves a curved ridge: shorten the next
+            stride /= 2.0
+        if not rising:
+            break
+    return gain
+
+
+@njit(cache=True, error_model="numpy")
+def upper_bound(
+    t: float, w: float, b: FloatArray, c: FloatArray, diagonal: FloatArray, n: FloatArray
+) -> float:
+    """No gain is above this, and the best one, where it needs no luck, reaches it at its own n.
+
+    ``t sqrt(q) <= (s q + t^2/s)/2`` with ``s = t/sqrt(q(n))`` leaves a trust-region problem, whose
+    dual ``(m + sum a^2/(m - s L))/2`` bounds it for every ``m > s L_max``; ``m`` is that of ``n``.
+    """
+    change = variance_change(w, c, diagonal, n)
+    root = np.sqrt(w * w + change)
+    s, off = t / max(root, EPS), change / or_one(root + w)
+    m = 0.0
+    for i in range(n.shape[0]):
+        m += n[i] * (b[i] + s * (c[i] + diagonal[i] * n[i]))
+    m = max(m, s * diagonal[-1] * (1.0 + 4.0 * EPS))
+    inner = m
+    for i in range(n.shape[0]):
+        a = b[i] + s * c[i]
+        inner += a * a / (m - s * diagonal[i])
+    upper: float = (s * off * off + inner) / 2.0
+    return upper
+
+
+@njit(cache=True, error_model="numpy")
+def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
+    """Both ways along b, c and each axis, the widest first, as no climb leaves a plane of symmetry."""
+    line, dim = k // 2, n.shape[0]
+    for i in range(dim):
+        n[i] = b[i] if line == 0 else c[i] if line == 1 else 0.0
+    if line > 1:
+        n[dim + 1 - line] = 1.0
+    make_unit(n)
+    if k % 2 == 1:
+        for i in range(dim):
+            n[i] = -n[i]
+
+
+@njit(cache=True, error_model="numpy")
+def best_gain(t: float, w: float, work: FloatArray) -> float:
+    """The largest gain: where the likeliest starts lead, if `upper_bound` proves it, or else all of them."""
+    b, c, diagonal, best, n, there = work[0], work[1], work[2], work[3], work[4], work[5]
+    gradient, g = work[6], work[7]
+    most, gain = largest_gain(t, b, diagonal), -np.inf
+    if not most > 0.0:
+        return 0.0
+    for k in range(LIKELY_STARTS):
+        set_start(k, b, c, n)
+        climb(t, w, b, c, diagonal, n, there)
+        gain_there = gain_at(t, w, b, c, diagonal, there)
+        if gain_there > gain:
+            move(best, there)
+            gain = gain_there
+    gain = polish(t, w, b, c, diagonal, best, there, gradient, g)
+    if not upper_bound(t, w, b, c, diagonal, best) <= gain + PROVED:
+        for k in range(2 * (2 + b.shape[0])):
+            set_start(k, b, c, n)
+            for _ in range(CLIMBS // 2):
+                climb(t, w, b, c, diagonal, n, there)
+                climb(t, w, b, c, diagonal, there, n)
+            gain = max(gain, polish(t, w, b, c, diagonal, n, there, gradient, g))
+    return min(max(gain, 0.0), most)
+
+
+@njit(cache=True, error_model="numpy")
+def joint_score(
+    mean: float,
+    width: float,
+    arm_radius: float,
+    map_radius: float,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    work: FloatArray,
+    matrix: FloatArray,
+) -> float:
+    """The largest reward of one arm over z and w."""
+    reward, t, w = on_sphere(width, arm_radius, map_radius, beta, cross, block, work, matrix)
+    return score_of(plugin_score(mean, width, arm_radius), reward, best_gain(t, w, work))
+
+
+@njit(cache=True, error_model="numpy")
+def joint_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """`joint_score` of every arm."""
+    dim = beta.shape[1]
+    work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
+    for k in range(mean.shape[0]):
+        scores[k] = joint_score(
+            mean[k], width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
+        )
+
+
+@njit(cache=True, error_model="numpy")
+def contender_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """`joint_score` where two or more arms may exceed the best `plugin_score`, and that one elsewhere."""
+    arms, dim = beta.shape
+    work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
+    rival = -np.inf
+    for k in range(arms):
+        scores[k] = plugin_score(mean[k], width[k], arm_radius[k])
+        rival = max(rival, scores[k])
+    first, several = -1, False  # the first contender waits for a second
+    for k in range(arms):
+        # the trace instead of the largest eigenvalue spares most arms their eigenvalues
+        reward, _ = units_of(width[k], arm_radius[k], map_radius[k], beta[k], block[k])
+        if score_of(scores[k], reward, 1.0 + PROVED) < rival:
+            continue
+        reward, t, w = on_sphere(
+            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
+        )
+        if score_of(scores[k], reward, largest_gain(t, work[0], work[2])) < rival:
+            continue
+        if first < 0:
+            first = k
+        else:
+            several = True
+            scores[k] = score_of(scores[k], reward, best_gain(t, w, work))
+    if several:
+        k = first
+        scores[k] = joint_score(
+            mean[k], width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
+        )
+
+
+@njit(cache=True, error_model="numpy")
+def bound_scores(
+    mean: FloatArray,
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """What no `joint_score` is above: the gain in mean and the gain in width, each at its largest."""
+    dim = beta.shape[1]
+    work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
+    for k in range(mean.shape[0]):
+        reward, t, _ = on_sphere(
+            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
+        )
+        lowest = plugin_score(mean[k], width[k], arm_radius[k])
+        scores[k] = score_of(lowest, reward, largest_gain(t, work[0], work[2]))
+
+
+@njit(cache=True, error_model="numpy")
+def on_spheres(
+    width: FloatArray,
+    arm_radius: FloatArray,
+    map_radius: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    reward: FloatArray,
+    t: FloatArray,
+    w: FloatArray,
+    b: FloatArray,
+    c: FloatArray,
+    diagonal: FloatArray,
+) -> None:
+    """`on_sphere` of every arm, a row each."""
+    dim = beta.shape[1]
+    work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
+    for k in range(width.shape[0]):
+        reward[k], t[k], w[k] = on_sphere(
+            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
+        )
+        move(b[k], work[0])
+        move(c[k], work[1])
+        move(diagonal[k], work[2])

@@ -1,0 +1,932 @@
+"""Ridge regressions in their three forms: reading, learning, and what the evidence asks of them.
+
+Kernels that are called from Python take what they work on as `*arrays`, the fields of `Held` in their order:
+a tuple costs more to hand over than all that is done with it. Those they call are inlined where they take a
+`Held`, which would be counted up and down once an array otherwise.
+
+Symmetric matrices are packed: the rows of the lower triangle, one after the other. That is half of the
+bytes, and u^T P u is one product with the packed u u^T, its off-diagonal entries doubled.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit
+
+from postserve.types import BoolArray, FloatArray, IntArray
+
+Array: TypeAlias = Any
+
+SUMS_MAY_REORDER = {"reassoc", "contract"}
+"""Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
+
+COLD, FIRST_ROW = -1, -2
+"""Where a model stands: COLD, at FIRST_ROW - i with i its newest row, or at the dense place k >= 0."""
+SUMS, CACHE = 0, 1
+"""The two planes of what is stored: the truth, and what follows from it and the prior."""
+PULLS, LOG_DET, LOSS, AGE, SQUARES = 0, 1, 2, 3, 4
+"""The columns of the tally; sums of y_o² from SQUARES on."""
+DENSE_COUNT, ROW_COUNT, GAP_COUNT = 0, 1, 2
+OWNER, PREVIOUS = 0, 1
+NOBODY = -1
+UNKNOWN = -1.0
+MARGIN = 1.0 + 1e-9
+"""A width is at most its prior's, up to rounding."""
+FLOCK = 16
+"""Widths that are computed before the best score is looked at again."""
+UNDECIDED = -1
+ROUNDING = 1e-12
+"""How far two ways of adding up may be apart, relative to the sizes of what is added."""
+REFACTORISE_EVERY = 4096
+"""Rank-one updates of a model after which its inverse is computed anew."""
+MAX_LOSS = 1e6
+"""A rank-one update costs the new direction a relative error of eps·q, q = u^T A^{-1} u: their sum
+since the last factorisation is the drift, free of units. At this much it is 2e-10."""
+
+
+class Held(NamedTuple):
+    """All that ridge regressions hold, each in one of three forms (`forms.py`); kernels change it in place.
+
+    Of a model that is dense: gram and A^{-1}, moment and weights. Of one that is not: its rows (u, y), and
+    g = A^{-1} u / sqrt(1 + q) and c = (y - w·u) / sqrt(1 + q) with q = u^T A^{-1} u, A and w being those from
+    before the row: then A^{-1} = Lambda^{-1} - sum g g^T and w = sum c g.
+    """
+
+    place: IntArray  # (models,)
+    tally: FloatArray  # (models, SQUARES + outputs)
+    prior: FloatArray  # (dim,), the diagonal of Lambda^{-1}
+    counts: IntArray  # (3,): dense models, rows in use, and rows among them that are nobody's
+    symmetric: FloatArray  # (2, dense, dim·(dim + 1)/2), packed: gram, A^{-1}
+    vectors: FloatArray  # (2, dense, outputs, dim): moment, weights
+    owner: IntArray  # (dense,), the model of each
+    links: IntArray  # (rows, 2): the model of each or NOBODY, and the model's row before it or NOBODY
+    rows: FloatArray  # (2, rows, dim): u, g
+    values: FloatArray  # (2, rows, outputs): y, c
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """a·b."""
+    total = 0.0
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@njit(cache=True)
+def fill(values: FloatArray, value: float) -> None:
+    """values[:] = value, as a loop: that compiles in a fraction of the time, here and in `copy`."""
+    for k in range(values.shape[0]):
+        values[k] = value
+
+
+@njit(cache=True)
+def copy(values: FloatArray, source: FloatArray) -> None:
+    """values[:] = source."""
+    for k in range(source.shape[0]):
+        values[k] = source[k]
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def dots(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
+    """out[i] = rows[i]·u, four at once where there are as many: equal rows must be equal to the last bit."""
+    n = rows.shape[0]
+    if n < 4:
+        for i in range(n):
+            out[i] = dot(rows[i], u)
+        return
+    for start in range(0, n, 4):
+        i = min(start, n - 4)
+        a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        to_a, to_b, to_c, to_d = 0.0, 0.0, 0.0, 0.0
+        for k in range(u.shape[0]):
+            to_a += a[k] * u[k]
+            to_b += b[k] * u[k]
+            to_c += c[k] * u[k]
+            to_d += d[k] * u[k]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = to_a, to_b, to_c, to_d
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def pack_outer(u: FloatArray, off_diagonal: float, packed: FloatArray) -> None:
+    """The packed u u^T, what is off its diagonal times a factor."""
+    start = 0
+    for j in range(u.shape[0]):
+        row = packed[start : start + j + 1]
+        factor = off_diagonal * u[j]
+        for k in range(j + 1):
+            row[k] = factor * u[k]
+        row[j] = u[j] * u[j]
+        start += j + 1
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_outer(packed: FloatArray, factor: float, u: FloatArray) -> None:
+    """packed += factor · u u^T."""
+    start = 0
+    for j in range(u.shape[0]):
+        row = packed[start : start + j + 1]
+        by = factor * u[j]
+        for k in range(j + 1):
+            row[k] += by * u[k]
+        start += j + 1
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_multiplied(packed: FloatArray, u: FloatArray, v: FloatArray) -> None:
+    """v += P u."""
+    start = 0
+    for j in range(u.shape[0]):
+        row = packed[start : start + j]
+        total, by = 0.0, u[j]
+        for k in range(j):
+            total += row[k] * u[k]
+            v[k] += row[k] * by
+        v[j] += total + packed[start + j] * by
+        start += j + 1
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def square(packed: FloatArray, u: FloatArray) -> float:
+    """u^T P u."""
+    total, start = 0.0, 0
+    for j in range(u.shape[0]):
+        row = packed[start : start + j]
+        half = 0.0
+        for k in range(j):
+            half += row[k] * u[k]
+        total += u[j] * (2.0 * half + packed[start + j] * u[j])
+        start += j + 1
+    return total
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def prior_square(prior: FloatArray, u: FloatArray) -> float:
+    """u^T Lambda^{-1} u: the square of a width before the first row."""
+    total = 0.0
+    for k in range(u.shape[0]):
+        total += prior[k] * u[k] * u[k]
+    return total
+
+
+# Reading
+
+
+@njit(cache=True)
+def in_order(models: IntArray) -> bool:
+    """Whether they are 0, 1, 2 and so on."""
+    i = 0
+    while i < models.shape[0] and models[i] == i:
+        i += 1
+    return bool(i == models.shape[0])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def look(held: Held, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray) -> None:
+    """means[i, o] = w_o·u_i, and squares[i] = u_i^T A^{-1} u_i but where the model is dense: UNKNOWN there.
+
+    U has a row for each of models, or one for all of them, here and below.
+    """
+    one, n = U.shape[0] == 1, models.shape[0]
+    # One u for all models: their rows are read in the order in which they lie, not model by model.
+    stream = one and n == held.place.shape[0] and n > 1 and in_order(models)
+    outputs, cold = means.shape[1], 0.0
+    for i in range(n):
+        u = U[0 if one else i]
+        if i == 0 or not one:
+            cold = prior_square(held.prior, u)
+        place = held.place[models[i]]
+        if place >= 0:
+            for o in range(outputs):
+                means[i, o] = dot(held.vectors[CACHE, place, o], u)
+            squares[i] = UNKNOWN
+        else:
+            fill(means[i], 0.0)
+            squares[i] = cold
+            row = NOBODY if stream else FIRST_ROW - place
+            while row > NOBODY:
+                along = dot(held.rows[CACHE, row], u)
+                squares[i] -= along * along
+                for o in range(outputs):
+                    means[i, o] += held.values[CACHE, row, o] * along
+                row = held.links[row, PREVIOUS]
+    if stream:
+        u = U[0]
+        for row in range(held.counts[ROW_COUNT]):
+            model = held.links[row, OWNER]
+            if model != NOBODY:
+                along = dot(held.rows[CACHE, row], u)
+                squares[model] -= along * along
+                for o in range(outputs):
+                    means[model, o] += held.values[CACHE, row, o] * along
+    for i in range(n):
+        if held.place[models[i]] < 0:
+            squares[i] = max(squares[i], 0.0)
+
+
+@njit(cache=True)
+def shares_u(U: FloatArray, models: IntArray) -> bool:
+    """Whether one u is that of several models."""
+    return bool(U.shape[0] == 1 and models.shape[0] > 1)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def dense_squares(
+    inverse: FloatArray,
+    place: IntArray,
+    models: IntArray,
+    U: FloatArray,
+    packed: FloatArray,
+    waiting: IntArray,
+    count: int,
+    squares: FloatArray,
+) -> None:
+    """squares[i] = u_i^T A^{-1} u_i of the first `count` i that are waiting, dense models all of them.
+
+    With one u for many, four at once read its packed u u^T but once. Fewer come as four too: equal models
+    must be equal to the last bit.
+    """
+    if not shares_u(U, models):
+        for k in range(count):
+            i = waiting[k]
+            squares[i] = max(square(inverse[place[models[i]]], U[i]), 0.0)
+        return
+    for start in range(0, count, 4):
+        i, j = waiting[start], waiting[min(start + 1, count - 1)]
+        k, m = waiting[min(start + 2, count - 1)], waiting[min(start + 3, count - 1)]
+        P, Q = inverse[place[models[i]]], inverse[place[models[j]]]
+        R, S = inverse[place[models[k]]], inverse[place[models[m]]]
+        p, q, r, s = 0.0, 0.0, 0.0, 0.0
+        for at in range(P.shape[0]):
+            p += P[at] * packed[at]
+            q += Q[at] * packed[at]
+            r += R[at] * packed[at]
+            s += S[at] * packed[at]
+        squares[i], squares[j] = max(p, 0.0), max(q, 0.0)
+        squares[k], squares[m] = max(r, 0.0), max(s, 0.0)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def dot_rows(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
+    """out[o] = rows[o]·u: `average` of one model that is dense."""
+    for o in range(rows.shape[0]):
+        out[o] = dot(rows[o], u)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def project_row(
+    inverse: FloatArray, weights: FloatArray, u: FloatArray, means: FloatArray, widths: FloatArray
+) -> None:
+    """means[o] = w_o·u and widths[0] = sqrt(u^T A^{-1} u): `project` of one model that is dense."""
+    dot_rows(weights, u, means)
+    widths[0] = np.sqrt(max(square(inverse, u), 0.0))
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def average(U: FloatArray, models: IntArray, work: FloatArray, means: FloatArray, *arrays: Array) -> None:
+    """means[i, o] = w_o·u_i."""
+    look(Held(*arrays), U, models, means, work)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def project(
+    U: FloatArray,
+    models: IntArray,
+    packed: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+    *arrays: Array,
+) -> None:
+    """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i; `packed` is scratch."""
+    held = Held(*arrays)
+    look(held, U, models, means, squares)
+    if shares_u(U, models):
+        pack_outer(U[0], 2.0, packed)
+    waiting, count = np.empty(models.shape[0], dtype=np.int64), 0
+    for i in range(models.shape[0]):
+        if squares[i] == UNKNOWN:
+            waiting[count] = i
+            count += 1
+    dense_squares(held.symmetric[CACHE], held.place, models, U, packed, waiting, count, squares)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def score(
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
+) -> int:
+    """scores[i] = w·u_i + radius_i sqrt(u_i^T A^{-1} u_i); where it cannot be the best, only w·u_i.
+
+    A dense model's square is computed only where the prior's, which is never less, could still win: returns
+    how often. radius has an entry for each of models or one for all.
+    """
+    held = Held(*arrays)
+    n = models.shape[0]
+    means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
+    if U.shape[0] == 1 and n == held.place.shape[0] and in_order(models):
+        score_all_but_dense(held, U[0], radius, packed, means, squares, scores)
+    else:
+        look(held, U, models, means.reshape(n, 1), squares)
+        for i in range(n):
+            if squares[i] != UNKNOWN:
+                scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i])
+    return int(score_dense(held, U, models, radius, packed, means, squares, scores))
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def score_all_but_dense(
+    held: Held,
+    u: FloatArray,
+    radius: FloatArray,
+    work: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+    scores: FloatArray,
+) -> None:
+    """`score` of every model at one u, but for dense ones: their means, and UNKNOWN squares.
+
+    Cold models are all alike, and rows are read in the order in which they lie.
+    """
+    cold = prior_square(held.prior, u)
+    width = np.sqrt(cold)
+    for i in range(scores.shape[0]):
+        scores[i] = entry(radius, i) * width
+    dense = held.counts[DENSE_COUNT]
+    dots(held.vectors[CACHE, :dense, 0], u, work)
+    for place in range(dense):
+        means[held.owner[place]] = work[place]
+    for row in range(held.counts[ROW_COUNT]):
+        model = held.links[row, OWNER]
+        if model != NOBODY:
+            if held.links[row, PREVIOUS] == NOBODY:
+                means[model], squares[model] = 0.0, cold
+            along = dot(held.rows[CACHE, row], u)
+            means[model] += held.values[CACHE, row, 0] * along
+            squares[model] -= along * along
+            if held.place[model] == FIRST_ROW - row:
+                scores[model] = means[model] + entry(radius, model) * np.sqrt(max(squares[model], 0.0))
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def score_dense(
+    held: Held,
+    U: FloatArray,
+    models: IntArray,
+    radius: FloatArray,
+    packed: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+    scores: FloatArray,
+) -> int:
+    """The rest of `score`: dense models, their means being known, and the scores of all others."""
+    n, one, dense, leader, best = models.shape[0], U.shape[0] == 1, 0, NOBODY, -np.inf
+    for i in range(n):
+        if held.place[models[i]] < 0:
+            best = max(best, scores[i])
+        else:
+            dense += 1
+            scores[i] = means[i]
+            if leader == NOBODY or means[i] > means[leader]:
+                leader = i
+    computed = 0
+    if dense == 0:
+        return computed
+    if shares_u(U, models):
+        pack_outer(U[0], 2.0, packed)
+    inverse, waiting, count, widest = held.symmetric[CACHE], np.empty(FLOCK, dtype=np.int64), 1, -1.0
+    # The dense one with the best mean is among the first four: it sets what the others have to reach.
+    waiting[0], enough = leader, 4
+    for i in range(n):
+        if held.place[models[i]] >= 0 and i != leader:
+            if widest < 0.0 or not one:
+                widest = MARGIN * np.sqrt(prior_square(held.prior, U[0 if one else i]))
+            if means[i] + entry(radius, i) * widest >= best:
+                waiting[count] = i
+                count += 1
+        if count == enough or (count and i == n - 1):
+            dense_squares(inverse, held.place, models, U, packed, waiting, count, squares)
+            for k in range(count):
+                j = waiting[k]
+                scores[j] = means[j] + entry(radius, j) * np.sqrt(squares[j])
+                best = max(best, scores[j])
+            computed += count
+            count, enough = 0, FLOCK
+    return computed
+
+
+@njit(cache=True)
+def entry(values: FloatArray, i: int) -> float:
+    """Entry i, or the only one."""
+    return float(values[i if values.shape[0] > 1 else 0])
+
+
+@njit(cache=True)
+def best(scores: FloatArray) -> tuple[int, int]:
+    """The index of the first best score, and how many share it; -1 and 0 where one is NaN."""
+    top = -np.inf
+    for i in range(scores.shape[0]):
+        top = scores[i] if scores[i] > top else top
+    ties, strange = 0, 0
+    for i in range(scores.shape[0]):
+        ties += scores[i] == top
+        strange += scores[i] != scores[i]
+    return (-1, 0) if strange else (nth(scores, top, 0), ties)
+
+
+@njit(cache=True)
+def nth(scores: FloatArray, value: float, n: int) -> int:
+    """The index of the n-th score of that value, counting from 0."""
+    for i in range(scores.shape[0]):
+        if scores[i] == value:
+            if n == 0:
+                return i
+            n -= 1
+    return -1
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray, *arrays: Array) -> None:
+    """V[i] = A^{-1} u_i, its coordinates from start to stop."""
+    held = Held(*arrays)
+    for i in range(models.shape[0]):
+        fill(V[i], 0.0)
+        add_solved(held, models[i], U[0 if U.shape[0] == 1 else i], start, V[i])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def add_solved(held: Held, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
+    """v += A^{-1} u, the coordinates from start on that there is room for."""
+    dim, size, place = u.shape[0], v.shape[0], held.place[model]
+    if place >= 0:
+        P = held.symmetric[CACHE, place]
+        if size == dim:
+            add_multiplied(P, u, v)
+            return
+        for j in range(start, start + size):
+            first = j * (j + 1) // 2
+            total = dot(P[first : first + j + 1], u[: j + 1])
+            for k in range(j + 1, dim):
+                total += P[k * (k + 1) // 2 + j] * u[k]
+            v[j - start] += total
+        return
+    for j in range(size):
+        v[j] += held.prior[start + j] * u[start + j]
+    row = FIRST_ROW - place
+    while row > NOBODY:
+        g = held.rows[CACHE, row]
+        along = dot(g, u)
+        for j in range(size):
+            v[j] -= along * g[start + j]
+        row = held.links[row, PREVIOUS]
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> None:
+    """The moment, or the weights, of each: (models, outputs, dim)."""
+    held = Held(*arrays)
+    for i in range(models.shape[0]):
+        for o in range(out.shape[1]):
+            fill(out[i, o], 0.0)
+            add_vector(held, plane, models[i], o, 0, out[i, o])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def add_vector(held: Held, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
+    """out += moment or weights of one output, the coordinates from start on that there is room for."""
+    place = held.place[model]
+    if place >= 0:
+        whole = held.vectors[plane, place, output]
+        for k in range(out.shape[0]):
+            out[k] += whole[start + k]
+    row = FIRST_ROW - place
+    while row > NOBODY:
+        value, along = held.values[plane, row, output], held.rows[plane, row]
+        for k in range(out.shape[0]):
+            out[k] += value * along[start + k]
+        row = held.links[row, PREVIOUS]
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def unpack(packed: FloatArray, matrix: FloatArray) -> None:
+    """The whole symmetric matrix."""
+    start = 0
+    for j in range(matrix.shape[0]):
+        copy(matrix[j], packed[start : start + j + 1])
+        for k in range(j):
+            matrix[k, j] = packed[start + k]
+        start += j + 1
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def matrices(
+    plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
+) -> None:
+    """The gram, or A^{-1}, of each, a block of it: (models, rows, columns)."""
+    held = Held(*arrays)
+    for i in range(models.shape[0]):
+        place = held.place[models[i]]
+        if place >= 0 and out.shape[1] == out.shape[2] == held.prior.shape[0]:
+            unpack(held.symmetric[plane, place], out[i])
+        else:
+            for j in range(out.shape[1]):
+                fill(out[i, j], 0.0)
+            add_matrix(held, plane, models[i], first_row, first_column, out[i])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def add_matrix(
+    held: Held, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
+) -> None:
+    """out += the gram or A^{-1}, the block from there on that there is room for."""
+    place, (rows, columns) = held.place[model], out.shape
+    for j in range(rows):
+        for k in range(columns):
+            low, high = first_row + j, first_column + k
+            if low > high:
+                low, high = high, low
+            if place >= 0:
+                out[j, k] += held.symmetric[plane, place, high * (high + 1) // 2 + low]
+            elif plane == CACHE and low == high:
+                out[j, k] += held.prior[low]
+    row = FIRST_ROW - place
+    while row > NOBODY:
+        along = held.rows[plane, row]
+        for j in range(rows):
+            by = -along[first_row + j] if plane == CACHE else along[first_row + j]
+            for k in range(columns):
+                out[j, k] += by * along[first_column + k]
+        row = held.links[row, PREVIOUS]
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def surround(
+    U: FloatArray,
+    models: IntArray,
+    starts: IntArray,
+    packed: FloatArray,
+    means: FloatArray,
+    widths: FloatArray,
+    beta: FloatArray,
+    cross: FloatArray,
+    block: FloatArray,
+    *arrays: Array,
+) -> None:
+    """Means, widths, and beta, cross and block: sums of w, A^{-1} u and A^{-1} over the blocks at the starts.
+
+    With d added to u in all of these, means change by beta·d, squared widths by 2 cross·d + d^T block d.
+    """
+    project(U, models, packed, means, widths, *arrays)
+    held = Held(*arrays)
+    for i in range(models.shape[0]):
+        widths[i] = np.sqrt(widths[i])
+        fill(beta[i], 0.0)
+        fill(cross[i], 0.0)
+        for j in range(block.shape[1]):
+            fill(block[i, j], 0.0)
+        u = U[0 if U.shape[0] == 1 else i]
+        for start in starts:
+            add_vector(held, CACHE, models[i], 0, start, beta[i])
+            add_solved(held, models[i], u, start, cross[i])
+            for other in starts:
+                add_matrix(held, CACHE, models[i], start, other, block[i])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def through_shared(
+    ridge: FloatArray,
+    shared: FloatArray,
+    shared_weights: FloatArray,
+    U: FloatArray,
+    V: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+) -> None:
+    """With t = Lambda v, v = A^{-1} u: means += m_o·t and squares = u·v + t^T A_0^{-1} t."""
+    t = np.empty(V.shape[1])
+    for i in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            t[k] = ridge[k] * V[i, k]
+        own = dot(U[0 if U.shape[0] == 1 else i], V[i])
+        squares[i] = max(own, 0.0) + max(square(shared, t), 0.0)
+        for o in range(means.shape[1]):
+            means[i, o] += dot(shared_weights[o], t)
+
+
+# Reading many rows at once
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def lead_in_turn(
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, leaders: IntArray, *arrays: Array
+) -> int:
+    """The index of the best `score` of each row, UNDECIDED if shared; returns the widths computed."""
+    n, computed = models.shape[0], 0
+    scores, rest = work[:n], work[n:]
+    for i in range(U.shape[0]):
+        computed += score(U[i : i + 1], models, radius, rest, scores, *arrays)
+        index, ties = best(scores)
+        leaders[i] = index if ties == 1 else UNDECIDED
+    return computed
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def pack_rows(U: FloatArray, packed: FloatArray) -> None:
+    """The packed u u^T of each row, its off-diagonal entries doubled."""
+    for i in range(U.shape[0]):
+        pack_outer(U[i], 2.0, packed[i])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def dot_blocks(V: FloatArray, U: FloatArray, out: FloatArray) -> None:
+    """out[i, k] = u_i·v, v being the k-th stretch of dim entries of row i of V."""
+    dim = U.shape[1]
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[i, k] = dot(V[i, k * dim : (k + 1) * dim], U[i])
+
+
+@njit(cache=True, error_model="numpy")
+def lead(
+    means: FloatArray,
+    squares: FloatArray,
+    radius: FloatArray,
+    cold: FloatArray,
+    norms: FloatArray,
+    leaders: IntArray,
+) -> None:
+    """The index of the best mean + radius sqrt(square) of each row, UNDECIDED where rounding could matter.
+
+    A square is good to e = ROUNDING times that of the prior, cold, and so its root w to 2e/(w + sqrt(e)); a
+    mean to ROUNDING times sqrt(cold)·||w||, norms being those in the norm of Lambda.
+    """
+    rows, n = means.shape
+    for i in range(rows):
+        least, most, second, index, top = -np.inf, -np.inf, -np.inf, 0, 0
+        e, length = ROUNDING * cold[i], ROUNDING * np.sqrt(cold[i])
+        root = np.sqrt(e)
+        for j in range(n):
+            zeta, width = entry(radius, j), np.sqrt(max(squares[i, j], 0.0))
+            score = means[i, j] + zeta * width
+            if score + length * norms[j] + 2.0 * zeta * root < least:
+                continue  # whatever its rounding
+            off = length * norms[j] + (zeta * 2.0 * e / (width + root) if root > 0.0 else 0.0)
+            if score - off > least:
+                least, index = score - off, j
+            if score + off > most:
+                second, most, top = most, score + off, j
+            elif score + off > second:
+                second = score + off
+        leaders[i] = index if index == top and least > second else UNDECIDED
+
+
+# Learning
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Array) -> tuple[float, bool]:
+    """`learn_row` for those who call from Python."""
+    return learn_row(Held(*arrays), model, u, y, v)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def learn_row(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> tuple[float, bool]:
+    """One more row of one model, for which there is room.
+
+    Sums first, then what is kept of A^{-1} and the weights, by Sherman and Morrison's formula in either
+    form. Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; v becomes
+    A^{-1} u from before.
+    """
+    tally, place, v = held.tally[model], held.place[model], v[: u.shape[0]]
+    tally[PULLS] += 1.0
+    for o in range(y.shape[0]):
+        tally[SQUARES + o] += y[o] * y[o]
+    q = rank_one(held, place, u, y, v) if place >= 0 else append(held, model, u, y, v)
+    tally[AGE] += 1.0
+    tally[LOSS] += abs(q)
+    tally[LOG_DET] += np.log1p(q)
+    return q, q >= 0.0 and tally[LOSS] <= MAX_LOSS and tally[AGE] < REFACTORISE_EVERY
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def rank_one(held: Held, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+    """`learn_row` of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
+    inverse, weights = held.symmetric[CACHE, place], held.vectors[CACHE, place]
+    add_outer(held.symmetric[SUMS, place], 1.0, u)
+    fill(v, 0.0)
+    add_multiplied(inverse, u, v)
+    q = dot(u, v)
+    gain = 1.0 / (1.0 + q)
+    add_outer(inverse, -gain, v)
+    for o in range(y.shape[0]):
+        w, b = weights[o], held.vectors[SUMS, place, o]
+        by = gain * (y[o] - dot(w, u))
+        for k in range(u.shape[0]):
+            w[k] += by * v[k]
+            b[k] += y[o] * u[k]
+    return q
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def append(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+    """`learn_row` of a model that keeps its rows: one more (u, y), and its g and c."""
+    row = held.counts[ROW_COUNT]
+    held.counts[ROW_COUNT] = row + 1
+    held.links[row, OWNER] = model
+    held.links[row, PREVIOUS] = FIRST_ROW - held.place[model]
+    held.place[model] = FIRST_ROW - row
+    copy(held.rows[SUMS, row], u)
+    copy(held.values[SUMS, row], y)
+    return whiten(held, row, v)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def whiten(held: Held, row: int, v: FloatArray) -> float:
+    """g and c of a row, given those of its model's rows before it; returns q, and v = A^{-1} u."""
+    u, c = held.rows[SUMS, row], held.values[CACHE, row]
+    for k in range(u.shape[0]):
+        v[k] = held.prior[k] * u[k]
+    copy(c, held.values[SUMS, row])
+    before = held.links[row, PREVIOUS]
+    while before > NOBODY:
+        g = held.rows[CACHE, before]
+        along = dot(g, u)
+        for k in range(u.shape[0]):
+            v[k] -= along * g[k]
+        for o in range(c.shape[0]):
+            c[o] -= held.values[CACHE, before, o] * along
+        before = held.links[before, PREVIOUS]
+    q = max(dot(u, v), 0.0)
+    root = 1.0 / np.sqrt(1.0 + q)
+    for k in range(u.shape[0]):
+        held.rows[CACHE, row, k] = root * v[k]
+    for o in range(c.shape[0]):
+        c[o] *= root
+    return q
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def whiten_all(v: FloatArray, *arrays: Array) -> None:
+    """g and c of all rows, and their models' tally of them, under the prior that holds now."""
+    held = Held(*arrays)
+    for row in range(held.counts[ROW_COUNT]):
+        model = held.links[row, OWNER]
+        if model != NOBODY:
+            tally = held.tally[model]
+            if held.links[row, PREVIOUS] == NOBODY:
+                tally[LOG_DET] = tally[LOSS] = tally[AGE] = 0.0
+            q = whiten(held, row, v[: held.prior.shape[0]])
+            tally[AGE] += 1.0
+            tally[LOSS] += q
+            tally[LOG_DET] += np.log1p(q)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *arrays: Array) -> IntArray:
+    """One row after the other; returns the models whose cache can no longer be trusted."""
+    held = Held(*arrays)
+    lost = []
+    for i in range(models.shape[0]):
+        _, sound = learn_row(held, models[i], U[i], Y[i], v)
+        if not sound and models[i] not in lost:
+            lost.append(models[i])
+    return np.array(lost, dtype=np.int64)
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def fill_dense(model: int, place: int, *arrays: Array) -> None:
+    """From rows to sums: what a model's rows say, in the dense place."""
+    held = Held(*arrays)
+    for plane in (SUMS, CACHE):
+        fill(held.symmetric[plane, place], 0.0)
+        for o in range(held.values.shape[2]):
+            fill(held.vectors[plane, place, o], 0.0)
+    start = 0
+    for j in range(held.prior.shape[0]):
+        held.symmetric[CACHE, place, start + j] = held.prior[j]
+        start += j + 1
+    row = FIRST_ROW - held.place[model]
+    while row > NOBODY:
+        for plane in (SUMS, CACHE):
+            along = held.rows[plane, row]
+            add_outer(held.symmetric[plane, place], 1.0 if plane == SUMS else -1.0, along)
+            for o in range(held.values.shape[2]):
+                value, total = held.values[plane, row, o], held.vectors[plane, place, o]
+                for k in range(along.shape[0]):
+                    total[k] += value * along[k]
+        held.links[row, OWNER] = NOBODY
+        held.counts[GAP_COUNT] += 1
+        row = held.links[row, PREVIOUS]
+    held.place[model] = place
+    held.owner[place] = model
+    held.counts[DENSE_COUNT] += 1  # at last: other threads may be reading
+
+
+# The evidence
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_blocks(
+    P: FloatArray,
+    m: FloatArray,
+    edges: IntArray,
+    trace: FloatArray,
+    frobenius: FloatArray,
+    norm: FloatArray,
+    cross: FloatArray,
+) -> None:
+    """Add tr_j(P), ||P_ij||²_F, ||m_oj||² and m_oi^T P_ij m_oj of blocks i, j between the edges."""
+    n, outputs = edges.shape[0] - 1, m.shape[0]
+    for i in range(n):
+        for row in range(edges[i], edges[i + 1]):
+            trace[i] += P[row, row]
+            for o in range(outputs):
+                norm[o, i] += m[o, row] * m[o, row]
+            for j in range(n):
+                part = P[row, edges[j] : edges[j + 1]]
+                frobenius[i, j] += dot(part, part)
+                for o in range(outputs):
+                    cross[o, i, j] += m[o, row] * dot(part, m[o, edges[j] : edges[j + 1]])
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_row_blocks(
+    starts: IntArray,
+    U: FloatArray,
+    Y: FloatArray,
+    ridge: FloatArray,
+    edges: IntArray,
+    lost: BoolArray,
+    residual: FloatArray,
+    trace: FloatArray,
+    frobenius: FloatArray,
+    norm: FloatArray,
+    cross: FloatArray,
+) -> float:
+    """`add_blocks` of models that have only rows, those of model k from starts[k] on.
+
+    With g and c as in `Held`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c². Returns
+    the sum of log det A - log det Lambda. A model whose rows lose digits is only marked as lost.
+    """
+    n, outputs, dim = edges.shape[0] - 1, Y.shape[1], U.shape[1]
+    G, C, m = np.empty(U.shape), np.empty(Y.shape), np.empty((outputs, dim))
+    along = np.empty((U.shape[0], n))
+    log_det = 0.0
+    for model in range(starts.shape[0] - 1):
+        first, last = starts[model], starts[model + 1]
+        loss, own_log_det = 0.0, 0.0
+        for row in range(first, last):
+            u, g, c = U[row], G[row], C[row]
+            for k in range(dim):
+                g[k] = u[k] / ridge[k]
+            copy(c, Y[row])
+            for before in range(first, row):
+                by = dot(G[before], u)
+                for k in range(dim):
+                    g[k] -= by * G[before, k]
+                for o in range(outputs):
+                    c[o] -= by * C[before, o]
+            q = max(dot(u, g), 0.0)
+            root = 1.0 / np.sqrt(1.0 + q)
+            for k in range(dim):
+                g[k] *= root
+            for o in range(outputs):
+                c[o] *= root
+            loss += q
+            own_log_det += np.log1p(q)
+        lost[model] = not loss <= MAX_LOSS
+        if lost[model]:
+            continue
+        log_det += own_log_det
+        for o in range(outputs):
+            fill(m[o], 0.0)
+        for row in range(first, last):
+            for o in range(outputs):
+                residual[o] += C[row, o] * C[row, o]
+                for k in range(dim):
+                    m[o, k] += C[row, o] * G[row, k]
+        for i in range(n):
+            low, high = edges[i], edges[i + 1]
+            prior = 1.0 / ridge[low]
+            trace[i] += (high - low) * prior
+            frobenius[i, i] += (high - low) * prior * prior
+            for o in range(outputs):
+                square_of_m = dot(m[o, low:high], m[o, low:high])
+                norm[o, i] += square_of_m
+                cross[o, i, i] += prior * square_of_m
+        for row in range(first, last):
+            for other in range(first, row + 1):
+                twice = 1.0 if other == row else 2.0
+                for i in range(n):
+                    along[other, i] = dot(G[row, edges[i] : edges[i + 1]], G[other, edges[i] : edges[i + 1]])
+                for i in range(n):
+                    for j in range(n):
+                        frobenius[i, j] += twice * along[other, i] * along[other, j]
+            for i in range(n):
+                trace[i] -= along[row, i]
+                frobenius[i, i] -= 2.0 / ridge[edges[i]] * along[row, i]
+            for o in range(outputs):
+                for i in range(n):
+                    along[row, i] = dot(G[row, edges[i] : edges[i + 1]], m[o, edges[i] : edges[i + 1]])
+                for i in range(n):
+                    for j in range(n):
+                        cross[o, i, j] -= along[row, i] * along[row, j]
+    return log_det

@@ -1,0 +1,223 @@
+"""Short cuts lead where the long way does: pickles, arrays of odd memory, subclasses, batches and ties."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from postserve import LinUCB, PoLinUCB, RidgeMap
+from postserve.linalg.kernels import models as kernels
+from postserve.policies.choice import choose
+
+rng = np.random.default_rng(0)
+X, Z, REWARDS = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.normal(size=40)
+ARMS = rng.integers(3, size=40)
+
+
+def learn(policy):
+    for x, arm, z, reward in zip(X, ARMS.tolist(), Z, REWARDS.tolist(), strict=True):
+        policy.update(x, arm, z, reward)
+    return policy
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [LinUCB(3, 3), PoLinUCB(3, RidgeMap(3, 2)), PoLinUCB(3, RidgeMap(3, 2), x_features=np.negative)],
+    ids=["LinUCB", "PoLinUCB", "features"],
+)
+def test_a_pickled_policy_goes_on_as_it_was(policy):
+    twin = pickle.loads(pickle.dumps(learn(policy)))
+    assert twin.select(X[0], np.random.default_rng(1)) == policy.select(X[0], np.random.default_rng(1))
+    twin.update(X[0], 0, Z[0], 1.0)
+    policy.update(X[0], 0, Z[0], 1.0)
+    assert np.array_equal(twin.weights, policy.weights)
+
+
+def test_a_pickled_policy_teaches_the_map_it_shows():
+    twin = pickle.loads(pickle.dumps(PoLinUCB(3, RidgeMap(3, 2))))
+    twin.update(X[0], 0, Z[0], 1.0)
+    assert twin.context_map.weights.any()
+
+
+def odd(array, how):
+    """The same numbers, read-only or beside the bounds of words."""
+    if how == "read-only":
+        array = array.copy()
+        array.flags.writeable = False
+        return array
+    shifted = np.zeros(array.nbytes + 1, dtype=np.uint8)[1:].view(np.float64).reshape(array.shape)
+    shifted[...] = array
+    return shifted
+
+
+@pytest.mark.parametrize("how", ["read-only", "unaligned"])
+def test_no_kernel_is_compiled_anew_for_odd_memory(how):
+    policy = learn(PoLinUCB(3, RidgeMap(3, 2)))
+
+    def everything(make):
+        policy.select(make(X[0]), np.random.default_rng(1))
+        policy.select(make(X[:3]), np.random.default_rng(1))
+        policy.select_batch(make(X), np.random.default_rng(1))
+        policy.update(make(X[0]), 0, make(Z[0]), 1.0)
+        policy.update_batch(make(X), ARMS, make(Z), make(REWARDS))
+
+    everything(np.copy)
+    before = compiled()
+    everything(lambda array: odd(array, how))
+    assert compiled() == before
+
+
+def compiled():
+    found = [getattr(kernels, name) for name in dir(kernels)]
+    return sum(len(kernel.signatures) for kernel in found if hasattr(kernel, "signatures"))
+
+
+def test_a_compacted_log_lies_in_memory_as_before():
+    policy = LinUCB(200, 8)
+    for arm in range(100):
+        policy.update(np.ones(8), arm, None, 1.0)
+    for arm in range(60):
+        policy.remove_arm(arm)
+    held = policy._arms.models._held
+    assert held.counts[kernels.ROW_COUNT] < 100
+    assert all(array.flags.c_contiguous for array in held)
+
+
+def test_equal_arms_tie_in_batches_where_means_cancel():
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        dim, n = int(random.integers(2, 40)), int(random.choice([2, 3, 5, 7, 13, 41]))
+        policy = LinUCB(n, dim, ridge=1.0, exploration=0.0)
+        for x in random.normal(size=(int(random.integers(1, 3 * dim)), dim)):
+            reward = float(random.normal())
+            for arm in range(n):
+                policy.update(x, arm, None, reward)
+        w = policy.weights[0]
+        contexts = random.normal(size=(37, dim))
+        contexts -= np.outer(contexts @ w / (w @ w), w)
+        single, at_once = np.random.default_rng(1), np.random.default_rng(1)
+        expected = [policy.select(x, single) for x in contexts]
+        decisions = policy.select_batch(contexts, at_once)
+        assert decisions.arms.tolist() == [decision.arm for decision in expected]
+        assert decisions.propensities.tolist() == [decision.propensity for decision in expected]
+
+
+def test_batches_choose_as_single_calls_do_where_widths_cancel():
+    random = np.random.default_rng(0)
+    for ridge in (1e-14, 1e-16):
+        for _ in range(15):
+            dim = int(random.integers(2, 12))
+            policy = LinUCB(3, dim, ridge=ridge)
+            plane = random.normal(size=(max(1, dim // 2), dim))
+            rows = random.normal(size=(4 * dim, len(plane))) @ plane
+            for arm in range(3):
+                for x in random.permutation(rows):
+                    policy.update(x, arm, None, 0.0)
+            contexts = random.normal(size=(20, len(plane))) @ plane
+            decisions = policy.select_batch(contexts, np.random.default_rng(1))
+            single = np.random.default_rng(1)
+            assert decisions.arms.tolist() == [policy.select(x, single).arm for x in contexts]
+
+
+class CreditsTwice(LinUCB):
+    def _credit(self, x, slot, z, reward, z_hat):
+        super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+
+class CreditsTwiceWithMap(PoLinUCB):
+    def _credit(self, x, slot, z, reward, z_hat):
+        super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+
+class ObservesTwice(PoLinUCB):
+    def _observe(self, x, slot, z):
+        return super()._observe(x, slot, 2.0 * z)
+
+
+class TeachesTwice(PoLinUCB):
+    def _teach_map(self, x, slot, z):
+        super()._teach_map(x, slot, 2.0 * z)
+
+
+class SettlesTwice(PoLinUCB):
+    def _settle(self, x, slot, z, reward, z_hat):
+        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+
+
+class LearnsTwice(RidgeMap):
+    def _learn(self, x, z):
+        super()._learn(x, 2.0 * z)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CreditsTwice(3, 3),
+        lambda: CreditsTwiceWithMap(3, RidgeMap(3, 2)),
+        lambda: ObservesTwice(3, RidgeMap(3, 2)),
+        lambda: TeachesTwice(3, RidgeMap(3, 2)),
+        lambda: SettlesTwice(3, RidgeMap(3, 2)),
+        lambda: PoLinUCB(3, LearnsTwice(3, 2)),
+    ],
+)
+def test_what_a_subclass_overrides_holds_in_every_way_in(make):
+    single, at_once, in_stages = learn(make()), make(), make()
+    at_once.update_batch(X, ARMS, Z, REWARDS)
+    for x, arm, z, reward in zip(X, ARMS.tolist(), Z, REWARDS.tolist(), strict=True):
+        in_stages.credit(x, arm, z, reward, z_hat=in_stages.observe(x, arm, z))
+    for other in (at_once, in_stages):
+        np.testing.assert_allclose(other.weights, single.weights, rtol=1e-6, atol=1e-9)
+        if single.context_map is not None:
+            ours, theirs = other.context_map.weights, single.context_map.weights
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+class Clips(RidgeMap):
+    def _predict(self, X):
+        return np.clip(super()._predict(X), -0.01, 0.01)
+
+    def _radius(self, X):
+        return 10.0 * super()._radius(X)
+
+
+def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius():
+    policy = learn(PoLinUCB(3, Clips(3, 2), optimism="joint"))
+    z_hat, e = policy._ball(X[0], np.arange(3))
+    assert np.array_equal(z_hat, policy.context_map.predict(X[0])[0])
+    assert np.array_equal(e, policy.context_map.radius(X[0], (0, 1, 2)))
+
+
+@pytest.mark.parametrize("scores", [[np.nan], [np.nan, 1.0], [1.0, np.nan, 0.5], [0.5, np.nan, *range(9)]])
+def test_no_arm_is_chosen_by_a_score_that_is_no_number(scores):
+    with pytest.raises(ArithmeticError):
+        choose(np.array(scores), np.random.default_rng(0))
+
+
+class Prefers(LinUCB):
+    def _scores(self, x, slots):
+        return -super()._scores(x, slots)
+
+
+def test_a_subclass_s_own_scores_decide_batches_too():
+    policy, plain = Prefers(3, 3, ridge=1.0), LinUCB(3, 3, ridge=1.0)
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    for each in (policy, plain):
+        each.update_batch(X, np.arange(30) % 3, None, X.sum(axis=1))
+    chosen = policy.select_batch(X, np.random.default_rng(0)).arms.tolist()
+    rng = np.random.default_rng(0)
+    assert chosen == [policy.select(x, rng).arm for x in X]
+    assert chosen != plain.select_batch(X, np.random.default_rng(0)).arms.tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("ridge", [0.3, "evidence"])
+def test_arms_tie_where_nothing_tells_them_apart_however_they_are_stored(ridge, seed):
+    """One coordinate a round: on one that came to no arm, cold, few-row and dense arms are alike."""
+    rng = np.random.default_rng(seed)
+    policy = LinUCB(6, 6, ridge=ridge)
+    eye = np.eye(6)
+    for _ in range(80):
+        policy.update(eye[rng.integers(5)], int(rng.choice(4, p=[0.7, 0.2, 0.08, 0.02])), None, rng.normal())
+    if ridge == "evidence":
+        policy.refit_prior()
+    assert np.allclose(policy.propensities(eye[5]), 1.0 / 6.0)
