@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo figures test lint bench clean
+.PHONY: demo figures test lint bench bench-quick bench-check clean
 
 demo: $(READY)  ## figure 1 in a small world: a table, a picture and a report
 	$(BIN)/postserve reproduce figure1 --quick
@@ -20,8 +20,14 @@ lint: $(READY)  ## style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## speed, as ratios to references measured in the same run
+bench: $(READY)  ## speed, ours and the peers', as ratios to references measured in the same run: out/bench
 	$(BIN)/python -m benchmarks
+
+bench-quick: $(READY)  ## the same in 3 minutes
+	$(BIN)/python -m benchmarks --quick
+
+bench-check: $(READY)  ## whether our ratios are still what benchmarks/committed.json says
+	$(BIN)/python -m benchmarks.check
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python is %d.%d, wanted 3.11 or newer" % sys.version_info[:2])'
@@ -30,4 +36,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv .bench out

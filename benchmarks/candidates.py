@@ -14,7 +14,7 @@ from postserve import LinUCB, PoLinUCB, RidgeMap
 CANDIDATES, DIM, DIM_Z, REPEATS = 100_000, 64, 5, 7
 
 
-def measure() -> dict[str, float]:
+def measure(quick: bool = False) -> dict[str, float]:
     """Medians over interleaved runs in one thread, and memory as a multiple of the candidates'."""
     rng = np.random.default_rng(0)
     policies: dict[str, Any] = {
@@ -36,7 +36,7 @@ def measure() -> dict[str, float]:
 
     times: dict[str, list[float]] = {name: [] for name in ("reference", *policies)}
     with threadpool_limits(1):
-        for _ in range(REPEATS):
+        for _ in range(3 if quick else REPEATS):
             times["reference"].append(_seconds(reference))
             for name, policy in policies.items():
                 times[name].append(_seconds(lambda policy=policy: policy.select(candidates, rng)))

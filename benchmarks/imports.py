@@ -1,26 +1,67 @@
-"""Importing, as a ratio to importing numpy (fresh interpreters in turn, warm caches, medians)."""
+"""Starting, as a ratio to importing numpy (fresh interpreters in turn, warm caches, medians)."""
 
+import os
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
+from typing import Any
 
-REPEATS = 15
+from benchmarks.timing import seconds
+
+NOTHING, NUMPY = "python -c pass", "import numpy"
+HELP = "postserve --help, over python -c pass"
+SELECT = "first select of LinUCB (10, 105), compiled before"
 
 
-def measure() -> dict[str, float]:
-    """Medians over interleaved runs."""
+ROUNDS = """import numpy as np
+from postserve import LinUCB, PoLinUCB, RidgeMap
+rng = np.random.default_rng(0)
+def play(policy):
+    for _ in range(10):
+        policy.update(np.ones(4), policy.select(np.ones(4), rng).arm, np.ones(2), 1.0)
+"""
+FIRST_USES = {
+    "first rounds of LinUCB, ridge 1, nothing compiled": "play(LinUCB(2, 4, ridge=1.0, arm_radius=1.0))",
+    "first rounds of PoLinUCB, learning its prior, nothing compiled": "play(PoLinUCB(2, RidgeMap(4, 2)))",
+    "the same with joint optimism": "play(PoLinUCB(2, RidgeMap(4, 2), optimism='joint'))",
+}
+
+
+def measure(quick: bool = False) -> dict[str, Any]:
+    """Medians over interleaved runs; milliseconds are of the whole process."""
     statements = {
-        "import numpy": "import numpy",
+        NOTHING: "pass",
+        NUMPY: "import numpy",
         "import postserve": "import postserve",
         "import numpy, postserve": "import numpy, postserve",
-        "from postserve import PoLinUCB (numba comes along)": "from postserve import PoLinUCB",
+        "from postserve import PoLinUCB": "from postserve import PoLinUCB",
+        HELP: "import sys; sys.argv[1:] = ['--help']; from postserve.cli import main; main()",
+        SELECT: "import numpy as np; from postserve import LinUCB; "
+        "LinUCB(10, 105, ridge=1.0, arm_radius=1.0).select(np.ones(105), np.random.default_rng(0))",
     }
     times: dict[str, list[float]] = {name: [] for name in statements}
-    for _ in range(REPEATS):
+    for i in range(6 if quick else 16):
         for name, code in statements.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            times[name].append(time.perf_counter() - start)
-    reference = statistics.median(times.pop("import numpy"))
-    return {name: statistics.median(values) / reference for name, values in times.items()}
+            taken = seconds(lambda code=code: _run(code))
+            if i:  # the first fills the caches
+                times[name].append(taken)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    found: dict[str, Any] = {
+        name: {"ms": 1e3 * value, "ratio": value / medians[NOTHING if name == HELP else NUMPY]}
+        for name, value in medians.items()
+        if name != NUMPY
+    }
+    return found if quick else {**found, **{name: _compiling(code) for name, code in FIRST_USES.items()}}
+
+
+def _run(code: str, **environment: str) -> None:
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env={**os.environ, **environment}
+    )
+
+
+def _compiling(code: str) -> dict[str, float]:
+    """Nothing was compiled before."""
+    with tempfile.TemporaryDirectory() as cache:
+        return {"seconds": seconds(lambda: _run(ROUNDS + code, NUMBA_CACHE_DIR=cache))}

@@ -1,125 +1,119 @@
 """One round, select and update, as a ratio to plain numpy in the same process (medians of blocks in turn)."""
 
-import statistics
-import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.ours import Ours
+from benchmarks.reference import NumpyLinUCB, NumpyPoLinUCB
+from benchmarks.streams import SCENARIOS, post_stream, rewards, stream
+from benchmarks.timing import from_cold, in_turn, play
 from postserve import LinUCB, PoLinUCB, RidgeMap
 
-BLOCK, BLOCKS = 200, 15
-SCENARIOS = {"a (10 arms, 105)": (10, 105), "b (100, 32)": (100, 32), "d (5, 32)": (5, 32)}
+DIM_X, DIM_Z = 100, 5
+WARM = 64
+"""Pulls of every arm of c before its rounds are measured."""
 
 
-class NumpyLinUCB:
-    """All inverses stacked, one matrix product, Sherman-Morrison: what a careful user writes."""
+class Defaults(Ours):
+    """LinUCB that learns its prior."""
 
     def __init__(self, n_arms: int, dim: int) -> None:
-        self.inverse = np.repeat(np.eye(dim)[None], n_arms, axis=0)
-        self.weights = np.zeros((n_arms, dim))
-        self.moment = np.zeros((n_arms, dim))
-
-    def select(self, u: Any) -> int:
-        n_arms, dim = self.weights.shape
-        solved = (self.inverse.reshape(-1, dim) @ u).reshape(n_arms, dim)
-        return int((self.weights @ u + np.sqrt(solved @ u)).argmax())
-
-    def update(self, arm: int, u: Any, reward: float) -> None:
-        solved = self.inverse[arm] @ u
-        self.inverse[arm] -= np.outer(solved, solved) / (1.0 + u @ solved)
-        self.moment[arm] += reward * u
-        self.weights[arm] = self.inverse[arm] @ self.moment[arm]
+        super().__init__(n_arms, dim)
+        self.policy = LinUCB(n_arms, dim)
 
 
-class NumpyPoLinUCB(NumpyLinUCB):
-    """The same with recursive least squares for phi."""
+class OursPo:
+    """PoLinUCB; a context is the pair (x, z), of which select sees x."""
 
-    def __init__(self, n_arms: int, dim_x: int, dim_z: int) -> None:
-        super().__init__(n_arms, dim_x + dim_z)
-        self.P, self.Phi = np.eye(dim_x), np.zeros((dim_x, dim_z))
+    ready = True
 
-    def predict(self, x: Any) -> Any:
-        return np.concatenate([x, x @ self.Phi])
+    def __init__(self, policy: PoLinUCB) -> None:
+        self.policy, self.rng = policy, np.random.default_rng(0)
 
-    def learn(self, x: Any, z: Any) -> None:
-        solved = self.P @ x
-        gain = solved / (1.0 + x @ solved)
-        self.Phi += np.outer(gain, z - x @ self.Phi)
-        self.P -= np.outer(gain, solved)
+    def context(self, u: Any) -> Any:
+        return u[:DIM_X], u[DIM_X:]
+
+    def select(self, context: Any) -> int:
+        return self.policy.select(context[0], self.rng).arm
+
+    def update(self, context: Any, arm: int, reward: float) -> None:
+        self.policy.update(context[0], arm, context[1], reward)
 
 
-def measure() -> dict[str, float]:
-    """LinUCB on three scenarios and PoLinUCB on 100 + 5, each against its own reference."""
-    found = {}
-    for name, (n_arms, dim) in SCENARIOS.items():
-        policy, plain = LinUCB(n_arms, dim, ridge=1.0, arm_radius=1.0), NumpyLinUCB(n_arms, dim)
-        found[f"LinUCB {name}"] = _ratio(_linucb(policy, dim), _plain_linucb(plain, dim))
-    phi_hat = RidgeMap(100, 5, ridge=1.0)
-    po = PoLinUCB(10, phi_hat, ridge=1.0, arm_radius=1.0)
-    found["PoLinUCB (10 arms, 100 + 5), plugin"] = _ratio(
-        _polinucb(po), _plain_polinucb(NumpyPoLinUCB(10, 100, 5))
+class PlainPo(NumpyPoLinUCB):
+    """The reference on the same pairs."""
+
+    ready = True
+
+    def context(self, u: Any) -> Any:
+        return u[:DIM_X], u[DIM_X:]
+
+
+def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
+    """LinUCB on the scenarios, PoLinUCB on 10 arms with 100 + 5, each against its own reference."""
+    length: dict[str, Any] = {"blocks": 20 if quick else 60, "budget": 60.0}
+    for kind in (Ours, Defaults):
+        play(kind(3, 4), stream(3, 4, 20), range(20))  # compiles
+    for weights in ("apart", "equal"):
+        for name in ("a", "b", "d"):
+            n_arms, dim = SCENARIOS[name]
+            rounds = stream(n_arms, dim, weights=weights)
+            found = in_turn(Ours(n_arms, dim), NumpyLinUCB(n_arms, dim), rounds, **length)
+            yield f"LinUCB {name} {n_arms, dim}, weights {weights}", found
+    n_arms, dim = SCENARIOS["c"]
+    cold = from_cold(
+        lambda: Ours(n_arms, dim),
+        lambda: NumpyLinUCB(n_arms, dim),
+        stream(n_arms, dim),
+        repeats=2 if quick else 5,
     )
-    joint, plugin = (PoLinUCB(10, RidgeMap(100, 5), optimism=kind) for kind in ("joint", "plugin"))
-    found["PoLinUCB joint, over plugin, both with their defaults"] = _ratio(
-        _polinucb(joint), _polinucb(plugin)
+    yield f"LinUCB c {n_arms, dim}, 300 rounds from cold", cold
+    for weights in ("apart", "unit", "equal"):
+        yield f"LinUCB c, every arm pulled {WARM} times, weights {weights}", _warm_c(weights, quick)
+    for name in ("a", "d"):
+        n_arms, dim = SCENARIOS[name]
+        whole = from_cold(
+            lambda n_arms=n_arms, dim=dim: Defaults(n_arms, dim),
+            lambda n_arms=n_arms, dim=dim: NumpyLinUCB(n_arms, dim),
+            stream(n_arms, dim),
+            rounds=1000 if quick else 5000,
+            repeats=1 if quick else 3,
+            budget=60.0,
+        )
+        yield f"LinUCB {name}, learning its prior: whole runs of {whole['rounds']} rounds", whole
+    rounds = post_stream(10, DIM_X, DIM_Z)
+    plugin = OursPo(PoLinUCB(10, RidgeMap(DIM_X, DIM_Z, ridge=1.0), ridge=1.0, arm_radius=1.0))
+    yield "PoLinUCB (10, 100 + 5), plugin", in_turn(plugin, PlainPo(10, DIM_X, DIM_Z), rounds, **length)
+    yield (
+        "PoLinUCB joint over plugin, defaults",
+        _joint_over_plugin(_default, rounds, length),
     )
-    return found
+    yield (
+        "PoLinUCB joint over plugin, the theory's radii",
+        _joint_over_plugin(_theory, rounds, length),
+    )
 
 
-def _ratio(ours: Any, reference: Any) -> float:
-    times: tuple[list[float], list[float]] = ([], [])
-    for block in range(BLOCKS + 1):
-        for which, play in enumerate((ours, reference)):
-            start = time.perf_counter()
-            play(np.random.default_rng(block))
-            if block:  # the first block compiles
-                times[which].append(time.perf_counter() - start)
-    return statistics.median(times[0]) / statistics.median(times[1])
+def _warm_c(weights: str, quick: bool) -> dict[str, Any]:
+    """The reference starts cold: what it costs does not depend on what it has learnt."""
+    n_arms, dim = SCENARIOS["c"]
+    ours, rounds, rng = Ours(n_arms, dim), stream(n_arms, dim, weights=weights), np.random.default_rng(1)
+    for _ in range(WARM):
+        X, arms = rng.standard_normal((n_arms, dim)), rng.permutation(n_arms)
+        ours.policy.update_batch(X, arms, None, rewards(rounds, X, arms, rng))
+    return in_turn(ours, NumpyLinUCB(n_arms, dim), rounds, warm=20, block=20, blocks=7 if quick else 25)
 
 
-def _linucb(policy: LinUCB, dim: int) -> Any:
-    def play(rng: np.random.Generator) -> None:
-        X, r = rng.standard_normal((BLOCK, dim)), rng.standard_normal(BLOCK)
-        for t in range(BLOCK):
-            arm = policy.select(X[t], rng).arm
-            policy.update(X[t], arm, None, float(r[t]))
-
-    return play
+def _joint_over_plugin(make: Any, rounds: Any, length: dict[str, Any]) -> dict[str, Any]:
+    return in_turn(OursPo(make("joint")), OursPo(make("plugin")), rounds, warm=1000, **length)
 
 
-def _plain_linucb(policy: NumpyLinUCB, dim: int) -> Any:
-    def play(rng: np.random.Generator) -> None:
-        X, r = rng.standard_normal((BLOCK, dim)), rng.standard_normal(BLOCK)
-        for t in range(BLOCK):
-            policy.update(policy.select(X[t]), X[t], float(r[t]))
-
-    return play
+def _default(optimism: Any) -> PoLinUCB:
+    return PoLinUCB(10, RidgeMap(DIM_X, DIM_Z), optimism=optimism)
 
 
-def _polinucb(policy: PoLinUCB) -> Any:
-    def play(rng: np.random.Generator) -> None:
-        X, Z, r = (
-            rng.standard_normal((BLOCK, 100)),
-            rng.standard_normal((BLOCK, 5)),
-            rng.standard_normal(BLOCK),
-        )
-        for t in range(BLOCK):
-            policy.update(X[t], policy.select(X[t], rng).arm, Z[t], float(r[t]))
-
-    return play
-
-
-def _plain_polinucb(policy: NumpyPoLinUCB) -> Any:
-    def play(rng: np.random.Generator) -> None:
-        X, Z, r = (
-            rng.standard_normal((BLOCK, 100)),
-            rng.standard_normal((BLOCK, 5)),
-            rng.standard_normal(BLOCK),
-        )
-        for t in range(BLOCK):
-            arm = policy.select(policy.predict(X[t]))
-            policy.learn(X[t], Z[t])
-            policy.update(arm, np.concatenate([X[t], Z[t]]), float(r[t]))
-
-    return play
+def _theory(optimism: Any) -> PoLinUCB:
+    phi_hat = RidgeMap(DIM_X, DIM_Z, ridge=1.0, map_radius="determinant")
+    return PoLinUCB(10, phi_hat, ridge=1.0, arm_radius="determinant", optimism=optimism)

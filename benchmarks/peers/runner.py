@@ -1,0 +1,71 @@
+"""One player against the numpy reference, in this interpreter: one line of JSON a scenario.
+
+`python -m benchmarks.peers.runner PEER [--budget SECONDS] [--scenarios a b c d] [--ready]`, where the
+interpreter is that of the peer's own environment: it needs numpy and the peer, and `ours` needs postserve.
+"""
+
+import os
+
+for _name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR"):
+    os.environ[f"{_name}_NUM_THREADS"] = "1"  # before numpy
+
+import argparse  # noqa: E402
+import contextlib  # noqa: E402
+import importlib  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+import warnings  # noqa: E402
+from typing import Any  # noqa: E402
+
+from benchmarks.reference import NumpyLinUCB  # noqa: E402
+from benchmarks.streams import SCENARIOS, stream  # noqa: E402
+from benchmarks.timing import from_cold, in_turn, play  # noqa: E402
+
+
+def measure(make: Any, scenario: str, budget: float) -> dict[str, Any]:
+    """c from cold, its first 300 rounds; the others once arms have been pulled."""
+    n_arms, dim = SCENARIOS[scenario]
+    rounds = stream(n_arms, dim)
+    play(make(3, 4), stream(3, 4, 20), range(20))  # what is compiled or loaded late is not counted
+    if scenario == "c":
+        return from_cold(lambda: make(n_arms, dim), lambda: NumpyLinUCB(n_arms, dim), rounds, budget=budget)
+    return in_turn(make(n_arms, dim), NumpyLinUCB(n_arms, dim), rounds, budget=budget)
+
+
+def agreement(make: Any, rounds: int = 300) -> float:
+    """The share of 100 contexts on which it chooses as the reference, having learnt the same rounds (d)."""
+    n_arms, dim = SCENARIOS["d"]
+    player, reference, world = make(n_arms, dim), NumpyLinUCB(n_arms, dim), stream(n_arms, dim)
+    native = getattr(player, "context", lambda x: x)
+    for t in range(rounds):
+        x, arm = world.x(t), t % n_arms
+        player.select(native(x))  # some learn only what they were asked before
+        player.update(native(x), arm, world.reward(t, arm))
+        reference.update(x, arm, world.reward(t, arm))
+    asked = [world.x(t) for t in range(rounds, rounds + 100)]
+    return sum(player.select(native(x)) == reference.select(x) for x in asked) / len(asked)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("peer")
+    parser.add_argument("--budget", type=float, default=4.0)
+    parser.add_argument("--ready", action="store_true", help="x is made what the library wants beforehand")
+    parser.add_argument("--scenarios", nargs="+", default=list(SCENARIOS))
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    make = importlib.import_module(f"benchmarks.peers.{asked.peer}").make
+    make.ready = asked.ready
+    for scenario in asked.scenarios:
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                found = measure(make, scenario, asked.budget)
+                if scenario == "d":
+                    found["agrees"] = agreement(make)
+            except MemoryError as reason:
+                found = {"failed": str(reason)}
+        print(json.dumps({"scenario": scenario, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
