@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from benchmarks.running import ONE_THREAD, ROOT
+
 ENVIRONMENTS = ROOT / ".bench"
 
 
@@ -51,7 +51,10 @@ OURS = "postserve"
 
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
     """One entry a player: its version, and by scenario microseconds and ratios, or why there are none."""
-    budget, environment = ("1" if quick else "4"), {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    budget, environment = (
+        ("1" if quick else "4"),
+        {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT / "src")},
+    )
     command = ["-m", "benchmarks.peers.runner"]
 
     yield (

@@ -23,6 +23,7 @@ SECTIONS = {
     "imports": "Starting",
     "studies": "Whole studies",
 }
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR", "NUMBA")}
 COMPUTES_WITH = ("numpy", "scipy", "numba", "scikit-learn", "postserve")
 
 
@@ -30,8 +31,7 @@ def run(section: str, quick: bool) -> Iterator[tuple[str, Any]]:
     """What the section finds, as it finds it; how it ended, if not well."""
     command = [sys.executable, "-m", "benchmarks.section", section, *(["--quick"] if quick else [])]
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
-    environment = {**os.environ, **threads, "PYTHONPATH": path}
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as child:
         try:
             for line in child.stdout or ():

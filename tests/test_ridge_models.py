@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postserve.linalg import reference
+from postserve.linalg import bulk, evidence, reference
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels import panels
@@ -343,3 +343,54 @@ def test_a_shared_model_is_one_regression_whoever_the_rows_are_of() -> None:
     assert shared.inverse_blocks(slots, slice(0, 2), slice(0, 3)).shape == (5, 2, 3)
     assert shared.weights_of(slots).shape == (5, 1, 3)
     assert np.array_equal(shared.ellipsoid(slots).pulls, np.full(5, 40.0))
+
+
+def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    models = RidgeModels(3, {"x": 3, "z": 2})
+    for i in range(60):
+        u = rng.normal(size=5) * [1.0, 20.0, 3.0, 0.1, 1.0]
+        models.update(i % 3, u, np.array([u.sum() + rng.normal()]))
+    places, units, full = models._held.owner[:3], models._units(), slice(0, 5)
+    start = evidence.log_ridge_in_units(models._block_ridge, units.blocks)
+    plain, known = (evidence.Objective(models._sums(places), [3, 2], units) for _ in range(2))
+    log_det = float(models.log_det[places].sum())
+    known.know(start, models.inverse_blocks(places, full, full), models.weights_of(places), log_det)
+    for wanted, got in zip(plain.posterior(start), known.posterior(start), strict=True):
+        assert np.allclose(got, wanted, rtol=1e-9, atol=1e-12)
+    elsewhere = start + 0.5
+    for wanted, got in zip(plain.posterior(elsewhere), known.posterior(elsewhere), strict=True):
+        assert np.array_equal(got, wanted)  # what is known holds at one lambda alone
+
+
+def test_batches_find_the_same_leaders_by_products_and_in_turn() -> None:
+    rng = np.random.default_rng(0)
+    for n_models, dim in ((4, 9), (20, 6)):
+        models, slots = RidgeModels(n_models, {"x": dim}, ridge=1.0), np.arange(n_models)
+        for i in range(12 * n_models):
+            models.update(int(i**0.5) % n_models, rng.normal(size=dim), rng.normal(size=1))
+        U, radius = rng.normal(size=(200, dim)), np.array([0.5])
+        one, other = np.empty(200, dtype=np.int64), np.empty(200, dtype=np.int64)
+        bulk._in_turn(models._held, U, slots, radius, one)
+        bulk._by_products(models._held, U, slots, radius, other)
+        assert len(np.unique(one)) > 1
+        assert np.array_equal(one, other)
+
+
+def test_who_asks_for_a_model_that_is_gone_is_told() -> None:
+    """As a thread does that took the arms before another removed one: no kernel checks its indices."""
+    models, slots, u = RidgeModels(3, {"x": 2}, ridge=1.0), np.arange(3), np.ones((1, 2))
+    models.remove(0)
+    everything = slice(0, 2)
+    for ask in (
+        lambda: models.score(u, slots, np.ones(1)),
+        lambda: models.project(u, slots),
+        lambda: models.average(u, slots),
+        lambda: models.solve(u, slots),
+        lambda: models.leaders(u, slots, np.ones(1)),
+        lambda: models.weights_of(slots),
+        lambda: models.inverse_blocks(slots, everything, everything),
+        lambda: models.surround(u, slots, np.array([0]), 1),
+    ):
+        with pytest.raises(RuntimeError, match="removed"):
+            ask()

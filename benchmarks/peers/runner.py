@@ -2,24 +2,20 @@
 
 `python -m benchmarks.peers.runner PEER [--budget SECONDS] [--scenarios a b c d] [--ready]`, where the
 interpreter is that of the peer's own environment: it needs numpy and the peer, and `ours` needs postserve.
+Whoever calls it sets the variables of `running.ONE_THREAD`, which numpy reads when it is imported.
 """
 
-import os
+import argparse
+import contextlib
+import importlib
+import json
+import sys
+import warnings
+from typing import Any
 
-for _name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR"):
-    os.environ[f"{_name}_NUM_THREADS"] = "1"  # before numpy
-
-import argparse  # noqa: E402
-import contextlib  # noqa: E402
-import importlib  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import warnings  # noqa: E402
-from typing import Any  # noqa: E402
-
-from benchmarks.reference import NumpyLinUCB  # noqa: E402
-from benchmarks.streams import SCENARIOS, stream  # noqa: E402
-from benchmarks.timing import from_cold, in_turn, play  # noqa: E402
+from benchmarks.reference import NumpyLinUCB
+from benchmarks.streams import SCENARIOS, stream
+from benchmarks.timing import from_cold, in_turn, play
 
 
 def measure(make: Any, scenario: str, budget: float) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class RidgeModels:
     def average(self, U: FloatArray, models: IntArray) -> FloatArray:
         """The means of `project` alone, of shape (rows, n_outputs)."""
         means = np.empty((len(models), self.n_outputs))
-        kernels.average(U, models, scratch(len(models)), means, *self._held)
+        kernels.average(U, models, scratch(len(models)), means, *self._present(models))
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
@@ -227,7 +227,7 @@ class RidgeModels:
         """A^{-1} u of row i of U under models[i], or a block of it."""
         start, stop = (0, self.dim) if block is None else (block.start, block.stop)
         solved = np.empty((len(models), stop - start))
-        kernels.solve(U, models, start, stop, solved, *self._held)
+        kernels.solve(U, models, start, stop, solved, *self._present(models))
         return solved
 
     def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
@@ -280,12 +280,12 @@ class RidgeModels:
 
     def _vectors_of(self, plane: int, models: IntArray) -> FloatArray:
         found = np.empty((len(models), self.n_outputs, self.dim))
-        kernels.vectors(plane, models, found, *self._held)
+        kernels.vectors(plane, models, found, *self._present(models))
         return found
 
     def _matrices_of(self, plane: int, models: IntArray, rows: slice, columns: slice) -> FloatArray:
         found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
-        kernels.matrices(plane, models, rows.start, columns.start, found, *self._held)
+        kernels.matrices(plane, models, rows.start, columns.start, found, *self._present(models))
         return found
 
     def _everyone(self) -> IntArray:
@@ -397,10 +397,8 @@ class RidgeModels:
         for row in forms.live_rows(theirs):
             model = int(theirs.links[row, OWNER])
             RidgeModels._learn(self, model, theirs.rows[SUMS, row], theirs.values[SUMS, row])
-        self._held.tally[:, PULLS], self._held.tally[:, SQUARES:] = (
-            pulls,
-            squares,
-        )  # forgotten rows count less
+        self._held.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
+        self._held.tally[:, SQUARES:] = squares
         self.updates += other.updates
         if self.evidence:
             self.refit_prior()
