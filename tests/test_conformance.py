@@ -34,6 +34,7 @@ from postserve import (
     RobustPoLinUCB,
     SklearnMap,
     SyntheticEnvironment,
+    TableEnvironment,
 )
 from postserve.conformance import CONTEXT_MAP_CHECKS, ENVIRONMENT_CHECKS, POLICY_CHECKS
 
@@ -179,6 +180,13 @@ def synthetic(phi: Any, **options: Any) -> SyntheticEnvironment:
     return SyntheticEnvironment(phi, dim_x=6, dim_z=2, n_arms=3, **options)
 
 
+def table(contexts: int) -> TableEnvironment:
+    """100 rows, of which several have the same x where there are fewer contexts than that."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((contexts, 3))[np.arange(100) % contexts]
+    return TableEnvironment(x, rng.standard_normal((100, 2)), rng.standard_normal((100, 4)))
+
+
 ENVIRONMENTS: dict[str, Make] = {
     "SyntheticEnvironment-polynomial": lambda: synthetic("polynomial"),
     "SyntheticEnvironment-periodic": lambda: synthetic("periodic", reward_from="phi"),
@@ -206,6 +214,8 @@ ENVIRONMENTS: dict[str, Make] = {
     ),
     "NonlinearEnvironment": lambda: NonlinearEnvironment("linear", z_noise=5.0),
     "NonlinearEnvironment-phi": lambda: NonlinearEnvironment("periodic", reward_from="phi", seed=1),
+    "TableEnvironment": lambda: table(contexts=100),
+    "TableEnvironment-averaged": lambda: table(contexts=20),
 }
 
 
@@ -239,7 +249,9 @@ def test_every_public_class_is_checked() -> None:
     values = {
         "Decision",
         "Decisions",
+        "LoggedRounds",
         "Prior",
+        "Replay",
         "Rounds",
         "Run",
         "Study",

@@ -133,7 +133,7 @@ def test_a_slope_that_tells_nothing_is_left_out_and_it_is_said() -> None:
 
 @pytest.fixture(scope="module")
 def figure1(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    ((figure, size),) = plan(["figure1"], horizon=1000)
+    ((figure, size, _),) = plan(["figure1"], horizon=1000)
     with (
         open_engine("local") as run_all,
         kept_cells(tmp_path_factory.mktemp("figure1")) as kept,

@@ -83,6 +83,24 @@ def test_an_oracle_without_regret_has_no_ratio() -> None:
     assert [row["ratio_to_oracle"] for row in found.summary("o")] == [None, None]
 
 
+def test_pairs_may_have_seeds_of_their_own() -> None:
+    rows = [(place, "p", seed, 1, 1.0 * seed) for place, n in (("few", 2), ("many", 4)) for seed in range(n)]
+    rows += [("many", "q", seed, 1, 3.0 * seed) for seed in range(1, 3)]
+    schema = ["environment", "policy", "seed", "round", "regret"]
+    found = Study(pl.DataFrame(rows, schema=schema, orient="row"))
+    assert found.seeds == [0, 1, 2, 3]
+    assert found.seeds_of("few", "p") == [0, 1]
+    assert found.curves("many", "p").tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    assert [row["seeds"] for row in found.summary("q")] == [2, 4, 2]
+    assert [row["ratio_to_oracle"] for row in found.summary("q")] == [None, None, 1.0]
+    with pytest.raises(
+        InvalidInput, match=r"'p' has the seeds \[0, 1, 2, 3\] and 'q' \[1, 2\], wanted the same"
+    ):
+        found.difference("many", "p", "q")
+    with pytest.raises(InvalidInput, match="has no 'q' in 'few'"):
+        found.seeds_of("few", "q")
+
+
 def test_finished_cells_are_not_run_again(tmp_path: Path) -> None:
     began = tmp_path / "began"
     counted = {name: Counted(began, make) for name, make in POLICIES.items()}
@@ -125,17 +143,42 @@ def test_what_changed_under_its_name_is_run_again(tmp_path: Path) -> None:
 
 def test_a_damaged_cell_is_run_again(tmp_path: Path) -> None:
     first = study(out=tmp_path)
-    for path, content in zip(sorted(tmp_path.glob("*.parquet")), (b"", b"PAR1", b"junk" * 99), strict=False):
+    one, two, *others = sorted(tmp_path.glob("*.parquet"))
+    for path, content in zip(others, (b"", b"PAR1", b"junk" * 99), strict=False):
         path.write_bytes(content)
+    one.with_suffix(".sha256").unlink()  # as an older version left them
+    two.with_suffix(".sha256").write_bytes(b"\xff")
     assert study(out=tmp_path).runs.equals(first.runs)
+
+
+def test_no_damaged_byte_comes_to_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In which some end in a panic, which is no Exception, and some in the end of the process."""
+    frame = pl.DataFrame({"regret": [0.5, 1.5]})
+    shown: list[bytes] = []
+    read = pl.read_parquet
+    monkeypatch.setattr(pl, "read_parquet", lambda file: (shown.append(file.getvalue()), read(file))[1])
+    with kept_cells(tmp_path) as kept:
+        kept.keep("key", frame)
+        file = tmp_path / "key.parquet"
+        whole = file.read_bytes()
+        for at in range(len(whole)):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+            assert kept.find("key") is None
+        assert shown == []
+        kept.keep("key", frame)
+        found = kept.find("key")
+    assert found is not None
+    assert found.equals(frame)
+    assert shown == [whole]
 
 
 def test_a_cell_that_is_anothers_is_run_again(tmp_path: Path) -> None:
     first = study(out=tmp_path)
     one, two, three, four, *_ = sorted(tmp_path.glob("*.parquet"))
-    one.write_bytes(two.read_bytes())
-    pl.read_parquet(three).rename({"regret": "other"}).write_parquet(three)
-    pl.read_parquet(four).with_columns(pl.lit(float("nan")).alias("regret")).write_parquet(four)
+    with kept_cells(tmp_path) as kept:
+        kept.keep(one.stem, pl.read_parquet(two))
+        kept.keep(three.stem, pl.read_parquet(three).rename({"regret": "other"}))
+        kept.keep(four.stem, pl.read_parquet(four).with_columns(pl.lit(float("nan")).alias("regret")))
     assert study(out=tmp_path).runs.equals(first.runs)
 
 

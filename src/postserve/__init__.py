@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from postserve import confidence, conformance, theory
+    from postserve import confidence, conformance, data, evaluation, theory
     from postserve.context_maps import (
         KernelMap,
         KnownMap,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         RidgeMap,
         SklearnMap,
     )
+    from postserve.data import LoggedRounds, from_frame
     from postserve.environments import (
         ActionDependentEnvironment,
         CatalogueEnvironment,
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
         NonlinearEnvironment,
         Observation1,
         SyntheticEnvironment,
+        TableEnvironment,
     )
     from postserve.errors import InvalidInput, PostserveError, StateMismatch
+    from postserve.evaluation import Replay, replay
     from postserve.experiments.runner import Run, simulate
     from postserve.experiments.study import Study, run_study
     from postserve.loading import load
@@ -61,6 +64,7 @@ __all__ = [
     "LinUCB",
     "LinUCBOracle",
     "LinUCBPhiHat",
+    "LoggedRounds",
     "NeighborsMap",
     "NetworkMap",
     "NonlinearEnvironment",
@@ -72,6 +76,7 @@ __all__ = [
     "PostserveError",
     "Prior",
     "RandomPolicy",
+    "Replay",
     "RidgeMap",
     "RobustPoLinUCB",
     "Rounds",
@@ -80,9 +85,14 @@ __all__ = [
     "StateMismatch",
     "Study",
     "SyntheticEnvironment",
+    "TableEnvironment",
     "confidence",
     "conformance",
+    "data",
+    "evaluation",
+    "from_frame",
     "load",
+    "replay",
     "run_study",
     "simulate",
     "theory",
@@ -98,6 +108,7 @@ _ROOMS = {
         "RidgeMap",
         "SklearnMap",
     ),
+    "data": ("LoggedRounds", "from_frame"),
     "environments": (
         "ActionDependentEnvironment",
         "CatalogueEnvironment",
@@ -106,7 +117,9 @@ _ROOMS = {
         "NonlinearEnvironment",
         "Observation1",
         "SyntheticEnvironment",
+        "TableEnvironment",
     ),
+    "evaluation": ("Replay", "replay"),
     "experiments.runner": ("Run", "simulate"),
     "experiments.study": ("Study", "run_study"),
     "errors": ("InvalidInput", "PostserveError", "StateMismatch"),
@@ -124,7 +137,7 @@ _ROOMS = {
     "loading": ("load",),
     "types": ("Decision", "Decisions", "Prior", "Rounds"),
 }
-_MODULES = ("confidence", "conformance", "theory")
+_MODULES = ("confidence", "conformance", "data", "evaluation", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 

@@ -33,10 +33,14 @@ app = typer.Typer(
     help="Contextual bandits with post-serving contexts.",
 )
 
+data_app = typer.Typer(no_args_is_help=True, help="Real data sets: what there is, and getting it.")
+app.add_typer(data_app, name="data")
+
 Seeds = Annotated[int | None, typer.Option(help="How many seeds; at least 2.")]
 Engine = Annotated[
     str, typer.Option(help="Where cells run: local, local=N, dask, dask=HOST:PORT, ray or ray=HOST:PORT.")
 ]
+DATA = r"The folder of the real data sets. \[default: $POSTSERVE_DATA, or what `postserve data fetch` keeps]"
 OUT = "The folder for results; finished cells there are not run again."
 
 
@@ -48,16 +52,21 @@ def reproduce(
     seeds: Seeds = None,
     horizon: Annotated[int | None, typer.Option(help="How many rounds; at least 20.")] = None,
     engine: Engine = "local",
-    out: Annotated[Path | None, typer.Option(help=f"{OUT} [default: out, or out/quick]")] = None,
+    out: Annotated[Path | None, typer.Option(help=rf"{OUT} \[default: out, or out/quick]")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small world, few rounds and seeds.")] = False,
+    data: Annotated[Path | None, typer.Option(help=DATA)] = None,
 ) -> None:
     """Run figures of the paper and write their pictures, tables and one report."""
     console = Console()
     with told_errors():
-        from postserve.experiments.reproduce import plan, reproduce
+        from postserve.experiments.figures import FIGURES
+        from postserve.experiments.reproduce import lacks_data, plan, reproduce
         from postserve.experiments.tables import tables
 
-        plans = plan(names, seeds=seeds, horizon=horizon, quick=quick)
+        plans = plan(names, seeds=seeds, horizon=horizon, quick=quick, data=data)
+        for figure in FIGURES.values() if "all" in names else ():
+            if missing := lacks_data(figure, data):
+                console.print(f"{figure.name} is left out: {missing}", soft_wrap=True, markup=False)
         out = out or Path("out/quick" if quick else "out")
         for planned, summary in reproduce(plans, out, engine=engine, console=console):
             console.print(f"[bold]{planned.figure.title}[/bold]")
@@ -81,7 +90,8 @@ def list_figures() -> None:
         for figure in FIGURES.values():
             size, quick = figure.size, figure.quick
             few = f"{quick.horizon:,} rounds, {quick.seeds} seeds"
-            shown.add_row(figure.name, figure.title, f"{size.horizon:,}", str(size.seeds), few)
+            title = figure.title + (f" (data: {', '.join(figure.data)})" if figure.data else "")
+            shown.add_row(figure.name, title, f"{size.horizon:,}", str(size.seeds), few)
         Console().print(shown)
 
 
@@ -98,6 +108,44 @@ def tune(
 
         console.print(tune(out, seeds=seeds, engine=engine, console=console), markup=False, soft_wrap=True)
         console.print(f"tables: {out / 'tuning' / 'tuning.md'}", soft_wrap=True, markup=False)
+
+
+@data_app.command("list")
+def list_data() -> None:
+    """Name the data sets, their terms, and where they are on this machine."""
+    console = Console()
+    with told_errors():
+        from postserve.data.registry import SETS
+        from postserve.data.showing import show, whereabouts
+
+        for known in SETS.values():
+            show(known, console)
+            console.print(f"  {whereabouts(known.name)}", soft_wrap=True, markup=False, highlight=False)
+
+
+@data_app.command("fetch")
+def fetch_data(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Data sets, as `postserve data list` names them.")
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to put them, instead of $POSTSERVE_DATA, $POSTSERVE_CACHE or the user's cache."
+        ),
+    ] = None,
+) -> None:
+    """State the terms of data sets, then get from their publishers what is not here."""
+    console = Console()
+    with told_errors():
+        from postserve.data import data_set, fetch
+        from postserve.data.showing import bar, show
+
+        for known in [data_set(name) for name in names]:
+            show(known, console)
+            with bar(known.name, console) as progress:
+                file = fetch(known.name, folder=folder, progress=progress)
+            console.print(f"  here: {file}", soft_wrap=True, markup=False, highlight=False)
 
 
 @app.callback(invoke_without_command=True)

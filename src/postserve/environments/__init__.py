@@ -7,6 +7,7 @@ from postserve.environments.holder import HolderEnvironment
 from postserve.environments.nonlinear import NonlinearEnvironment
 from postserve.environments.observation1 import Observation1
 from postserve.environments.synthetic import SyntheticEnvironment
+from postserve.environments.table import TableEnvironment
 
 __all__ = [
     "ActionDependentEnvironment",
@@ -16,4 +17,5 @@ __all__ = [
     "NonlinearEnvironment",
     "Observation1",
     "SyntheticEnvironment",
+    "TableEnvironment",
 ]

@@ -1,5 +1,6 @@
-"""Finished cells, one Parquet file each: what an interrupted study does not run again."""
+"""Finished cells, a Parquet file and its sha256 each: what an interrupted study does not run again."""
 
+import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,15 +19,20 @@ class KeptCells:
         self._folder = folder
 
     def find(self, key: str) -> pl.DataFrame | None:
-        """The cell's frame, if it is kept; a file that cannot be read counts as none, and is replaced."""
+        """The cell's frame, if it is kept; a file that is not as it was written counts as none.
+
+        Damaged bytes are not shown to polars, in which they may end in a panic that no `except` is for.
+        """
         try:
-            return pl.read_parquet(io.BytesIO((self._folder / f"{key}.parquet").read_bytes()))
+            content, digest = ((self._folder / name).read_bytes() for name in _names(key))
+            return pl.read_parquet(io.BytesIO(content)) if digest == _digest(content) else None
         except (pl.exceptions.PolarsError, OSError):
             return None
 
     def keep(self, key: str, frame: pl.DataFrame) -> None:
         """Write a finished cell, whole or not at all."""
-        write_together(self._folder, {f"{key}.parquet": parquet(frame)})
+        content = parquet(frame)
+        write_together(self._folder, dict(zip(_names(key), (content, _digest(content)), strict=True)))
 
 
 @contextmanager
@@ -44,3 +50,11 @@ def parquet(frame: pl.DataFrame) -> bytes:
     stream = io.BytesIO()
     frame.write_parquet(stream)
     return stream.getvalue()
+
+
+def _names(key: str) -> tuple[str, str]:
+    return f"{key}.parquet", f"{key}.sha256"
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()

@@ -32,16 +32,20 @@ class Figure:
     `name` is what one types, `title` and `about` open its section of the report, and `settings` are
     its lines there. `size` and `quick` are its full and its small form; `cells` are run, and of their
     `Study` come the rows of summary.json, the `claims` and the picture. `measure` is what curves hold.
+    A figure of real data names its sets in `data`; its `settings` and `cells` are given the folder to look
+    for them in, too, and its `headline` is the sentence that opens the report.
     """
 
     name: str
     title: str
     about: str
-    settings: Callable[[Size], Mapping[str, str]]
+    settings: Callable[..., Mapping[str, str]]
     size: Size
     quick: Size
-    cells: Callable[[Size], list[Cell]]
+    cells: Callable[..., list[Cell]]
     summary: Callable[[Study], list[dict[str, Any]]]
     claims: Callable[[Study], list[Claim]]
     draw: Callable[[Study], "Picture"]
     measure: str = "regret"
+    data: tuple[str, ...] = ()
+    headline: Callable[[Study], str] | None = None

@@ -31,10 +31,10 @@ ul { padding-left: 0; list-style: none; } ul.claims li { display: flex; margin: 
 
 
 INTRODUCTION = (
-    "Cumulative regret at phi(x), where a figure does not say otherwise, in worlds whose truth is known. All "
-    "policies of one seed meet the same rounds, so differences are paired; bands and whiskers are one "
-    "standard error, whiskers of paired differences and ratios two, slopes have 95% intervals. What did not "
-    "hold is said as plainly as what did.",
+    "Cumulative regret at phi(x), where a figure does not say otherwise, in worlds whose truth is known; "
+    "where data are real it is said. All policies of one seed meet the same rounds, so differences are "
+    "paired; bands and whiskers are one standard error, whiskers of paired differences and ratios two, "
+    "slopes and what is in brackets have 95% intervals. What did not hold is said as plainly as what did.",
     "Names: poLinUCB and LinUCB(phi_hat) choose at (x, phi_hat(x)); LinUCB(phi_hat) learns from the "
     "prediction made before, or after, z was learnt; h are the features in which phi is linear, which maps "
     "are given unless told otherwise; evidence means that prior and noise are learnt from the rounds by "
@@ -55,12 +55,20 @@ def render(out: Path) -> str:
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>postserve: figures</title>',
             f"<style>{STYLE}</style></head><body>",
             "<h1>Follow-ups Also Matter: every figure, run again</h1>",
+            *_headline([section["headline"] for section in told.values() if section.get("headline")]),
             *(f"<p>{words}</p>" for words in INTRODUCTION),
             f"<ul>{''.join(index)}</ul>",
             *(_section(name, section) for name, section in told.items()),
             "</body></html>\n",
         ]
     )
+
+
+def _headline(sentences: Sequence[str]) -> list[str]:
+    """One sentence of several: on data that nobody made a method is believed or not, so it comes first."""
+    words = [sentence.removesuffix(".") for sentence in sentences]
+    rest = (f"{word[0].lower()}{word[1:]}" for word in words[1:])
+    return [f"<p><b>{html.escape('; '.join([words[0], *rest]))}.</b></p>"] if words else []
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -87,6 +95,7 @@ def _body(section: dict[str, Any]) -> str:
     about = {**section["settings"], "command": section["command"], "versions": section["versions"]}
     return "\n".join(
         [
+            *_headline([section["headline"]] if section.get("headline") else []),
             f"<p>{html.escape(section['about'])}</p>",
             f"<p><b>{_verdict(section['claims'])}</b></p>",
             f'<ul class="claims">{"".join(_claim(claim) for claim in section["claims"])}</ul>',

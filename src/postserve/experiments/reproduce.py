@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import Progress
 
+from postserve.data.finding import read_checked
 from postserve.errors import InvalidInput
 from postserve.experiments import report, style
 from postserve.experiments.cells import kept_cells, parquet
@@ -31,36 +33,63 @@ Summary = list[dict[str, Any]]
 
 
 class Plan(NamedTuple):
-    """A figure and the size in which it is wanted."""
+    """A figure, the size in which it is wanted, and the folder that real data are looked for in."""
 
     figure: Figure
     size: Size
+    data: Path | None = None
 
     @property
     def command(self) -> str:
         """What to type to see the same again."""
         words = ["postserve reproduce", self.figure.name, f"--horizon {self.size.horizon}"]
-        return " ".join([*words, f"--seeds {self.size.seeds}", *(["--quick"] if self.size.quick else [])])
+        words += [f"--seeds {self.size.seeds}", *(["--quick"] if self.size.quick else [])]
+        return " ".join(
+            [*words, *([shlex.join(["--data", str(self.data)])] if self.given[1:] and self.data else [])]
+        )
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What the figure's cells and settings are made from."""
+        return (self.size, self.data) if self.figure.data else (self.size,)
 
 
 def plan(
-    names: Sequence[str], *, seeds: int | None = None, horizon: int | None = None, quick: bool = False
+    names: Sequence[str],
+    *,
+    seeds: int | None = None,
+    horizon: int | None = None,
+    quick: bool = False,
+    data: Path | None = None,
 ) -> list[Plan]:
-    """The named figures ("all": every one) in the size that is asked for."""
+    """The named figures in the size that is asked for; "all" is every one whose data are there and right."""
     unknown = [name for name in names if name not in (*FIGURES, "all")]
     if unknown or not names:
         got = ", ".join(map(repr, unknown)) or "no name"
         raise InvalidInput(f"there is no figure {got}, wanted 'all' or some of {', '.join(FIGURES)}")
     plans = []
     for figure in FIGURES.values():
-        if figure.name in names or "all" in names:
+        if figure.name in names:
+            for name in figure.data:
+                read_checked(name, data)  # says what is missing or damaged, before any work
+        if figure.name in names or ("all" in names and lacks_data(figure, data) is None):
             size = figure.quick if quick else figure.size
             if seeds is not None:
                 size = size._replace(seeds=_within("seeds", seeds, 2, MOST_SEEDS))
             if horizon is not None:
                 size = size._replace(horizon=_within("horizon", horizon, LEAST_HORIZON, MOST_HORIZON))
-            plans.append(Plan(figure, size))
+            plans.append(Plan(figure, size, data))
     return plans
+
+
+def lacks_data(figure: Figure, data: Path | None) -> str | None:
+    """Why a figure cannot be run for want of data that are right, if so."""
+    try:
+        for name in figure.data:
+            read_checked(name, data)
+    except InvalidInput as missing:
+        return str(missing)
+    return None
 
 
 def _within(name: str, value: int, least: int, most: int) -> int:
@@ -86,9 +115,9 @@ def reproduce(
 
 
 def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress) -> Summary:
-    figure, size = planned
+    figure = planned.figure
     folder = out / figure.name
-    cells = figure.cells(size)
+    cells = figure.cells(*planned.given)
     with kept_cells(folder / "cells") as kept:
         study = run_cells(cells, run_all, kept, progress, title=figure.name, measure=figure.measure)
         summary = [{"figure": figure.name, **NO_REGRET, **row} for row in figure.summary(study)]
@@ -106,15 +135,16 @@ NO_REGRET = dict.fromkeys(
 
 
 def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
-    figure, size = planned
+    figure, size = planned.figure, planned.size
     section = {
         "title": figure.title + (" (--quick: a small world, few rounds and seeds)" if size.quick else ""),
+        "headline": _headline(figure, study, size),
         "about": figure.about,
         # A small world of few seeds shows what there is to see; it cannot settle anything.
         "claims": [
             (claim._replace(held=None) if size.quick else claim)._asdict() for claim in figure.claims(study)
         ],
-        "settings": dict(figure.settings(size)),
+        "settings": dict(figure.settings(*planned.given)),
         "command": planned.command,
         "versions": ", ".join(
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]
@@ -126,6 +156,13 @@ def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
         **style.encoded(figure.draw(study)),
         report.SECTION: _json(section),  # the last to take its name: where it is, the figure is whole
     }
+
+
+def _headline(figure: Figure, study: Study, size: Size) -> str | None:
+    if figure.headline is None:
+        return None
+    told = figure.headline(study)
+    return f"Too small a run to tell (--quick): {told[0].lower()}{told[1:]}" if size.quick else told
 
 
 def _json(value: Any) -> bytes:

@@ -1,15 +1,14 @@
 """One policy through the rounds of one environment."""
 
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from postserve.errors import InvalidInput
+from postserve.evaluation.serving import checked, column_of, each, served
 from postserve.protocols import Environment
 from postserve.types import FloatArray, IntArray, Rounds
-from postserve.validation import integer, matrix, shaped
+from postserve.validation import integer
 
 BLOCK = 1000
 """Rounds drawn at a time, unless a world says otherwise: memory does not grow with the horizon, and a short
@@ -59,14 +58,13 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
     arms, rewards, gaps = np.empty(horizon, dtype=np.int64), np.empty(horizon), np.empty(horizon)
     t = 0
     for rounds in _blocks(environment, horizon, np.random.default_rng(of_rounds)):
-        for x, z, reward, means, eligible in _each(rounds):
+        for x, z, reward, means, eligible in each(rounds):
             options: dict[str, Any] = {"z": z} if sees_z else {}
             if eligible is not None:
                 options["arms"] = eligible
             arm = policy.select(x, rng, **options).arm
-            i = _column(arm, eligible, len(means))
-            served_x, served_z = x if x.ndim == 1 else x[i], z if z.ndim == 1 else z[i]
-            policy.update(served_x, int(arm), served_z, float(reward[i]))
+            i = column_of(arm, eligible, len(means))
+            policy.update(served(x, i), int(arm), served(z, i), float(reward[i]))
             arms[t], rewards[t], gaps[t] = arm, reward[i], means.max() - means[i]
             t += 1
     return Run(arms, rewards, np.cumsum(gaps))
@@ -76,50 +74,8 @@ def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) ->
     """As many rounds as the horizon wants; whole blocks are drawn, or a short run would begin no long one."""
     size = integer("environment.rounds_at_once", getattr(environment, "rounds_at_once", BLOCK), least=1)
     for start in range(0, horizon, size):
-        x, z, rewards, means, ids = checked(environment.rounds(size, rng), environment, size)
+        dims = environment.dim_x, environment.dim_z, environment.n_arms
+        block = checked(environment.rounds(size, rng), "environment.rounds(n)", size, *dims)
+        x, z, rewards, means, ids = block
         left = horizon - start
         yield Rounds(x[:left], z[:left], rewards[:left], means[:left], None if ids is None else ids[:left])
-
-
-def _each(rounds: Rounds) -> Iterator[tuple[Any, ...]]:
-    """Round by round: x, z, rewards, means, and the eligible arms' ids or None."""
-    ids = repeat(None, len(rounds.x)) if rounds.arms is None else rounds.arms
-    return zip(*rounds[:4], ids, strict=True)
-
-
-def _column(arm: Any, eligible: IntArray | None, k: int) -> int:
-    """Where the chosen arm is among the round's columns."""
-    if isinstance(arm, int | np.integer):
-        if eligible is None and 0 <= arm < k:
-            return int(arm)
-        if eligible is not None:
-            i = int(np.searchsorted(eligible, arm))
-            if i < k and eligible[i] == arm:
-                return i
-    wanted = f"0 to {k - 1}" if eligible is None else ", ".join(map(str, eligible))
-    raise InvalidInput(f"the policy chose arm {arm!r}, wanted one of {wanted}")
-
-
-def checked(rounds: Rounds, environment: Environment, n: int) -> Rounds:
-    """The block, of arrays that are finite and fit together, or a word on what does not."""
-    ids = None if rounds.arms is None else _checked_ids(rounds.arms, n)
-    k = environment.n_arms if ids is None else ids.shape[1]
-    where = "environment.rounds(n)"
-    x, z = (
-        shaped(f"{where}.{name}", array, (n, k, dim) if np.ndim(array) == 3 else (n, dim))
-        for name, array, dim in (("x", rounds.x, environment.dim_x), ("z", rounds.z, environment.dim_z))
-    )
-    rewards, means = (
-        matrix(f"{where}.rewards", rounds.rewards, n, k),
-        matrix(f"{where}.means", rounds.means, n, k),
-    )
-    return Rounds(x, z, rewards, means, ids)
-
-
-def _checked_ids(value: Any, n: int) -> IntArray:
-    name, ids = "environment.rounds(n).arms", np.asarray(value)
-    if ids.ndim != 2 or len(ids) != n or not ids.size or ids.dtype.kind not in "iu":
-        raise InvalidInput(f"{name} has shape {ids.shape}, wanted ({n}, k) whole numbers")
-    if ids.min() < 0 or (np.diff(ids, axis=1) <= 0).any():
-        raise InvalidInput(f"{name} has a row with ids that do not rise, wanted rising ones from 0 on")
-    return ids.astype(np.int64)

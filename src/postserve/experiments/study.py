@@ -53,7 +53,8 @@ class Cell(NamedTuple):
 class Study:
     """The curves of a study; `runs` is the table (environment, policy, seed, round, regret).
 
-    `environments`, `policies` and `seeds` name what there is, `rounds` is where curves were recorded.
+    `environments`, `policies` and `seeds` name what there is, `rounds` is where curves were recorded. Each
+    pair of an environment and a policy may have seeds (`seeds_of`) and rounds of its own.
 
     >>> table = {"environment": ["e"] * 4, "policy": ["p"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2}
     >>> study = Study(pl.DataFrame({**table, "regret": [1.0, 2.0, 1.0, 4.0]}))
@@ -68,10 +69,14 @@ class Study:
         self.policies: list[str] = runs["policy"].unique(maintain_order=True).to_list()
         self.seeds: list[int] = runs["seed"].unique(maintain_order=True).to_list()
         self.rounds: IntArray = runs["round"].unique().sort().to_numpy()
-        self._curves: dict[tuple[str, str], FloatArray] = {
-            (str(names[0]), str(names[1])): part[self.measure].to_numpy().reshape(len(self.seeds), -1)
-            for names, part in runs.group_by("environment", "policy", maintain_order=True)
-        }
+        self._curves: dict[tuple[str, str], FloatArray] = {}
+        self._seeds: dict[tuple[str, str], list[int]] = {}
+        self._rounds: dict[tuple[str, str], IntArray] = {}
+        for names, part in runs.group_by("environment", "policy", maintain_order=True):
+            pair = str(names[0]), str(names[1])
+            self._seeds[pair] = part["seed"].unique(maintain_order=True).to_list()
+            self._rounds[pair] = part["round"].unique().sort().to_numpy()
+            self._curves[pair] = part[self.measure].to_numpy().reshape(len(self._seeds[pair]), -1)
 
     @property
     def horizon(self) -> int:
@@ -84,49 +89,70 @@ class Study:
 
     def curves(self, environment: str, policy: str) -> FloatArray:
         """One row a seed, one column a recorded round."""
+        return self._curves[self._pair(environment, policy)]
+
+    def seeds_of(self, environment: str, policy: str) -> list[int]:
+        """The seeds of that policy in that environment, in the order of its curves."""
+        return self._seeds[self._pair(environment, policy)]
+
+    def _pair(self, environment: str, policy: str) -> tuple[str, str]:
         if not self.has(environment, policy):
             raise InvalidInput(f"the study has no {policy!r} in {environment!r}, wanted one of its pairs")
-        return self._curves[environment, policy]
+        return environment, policy
 
     def final(self, environment: str, policy: str, horizon: int | None = None) -> FloatArray:
-        """The value at the horizon (by default the last round), one a seed."""
-        at = self.rounds == (self.horizon if horizon is None else horizon)
+        """The value at the horizon (by default the last round there), one a seed."""
+        curves, rounds = self.curves(environment, policy), self._rounds[environment, policy]
+        at = rounds == (rounds[-1] if horizon is None else horizon)
         if not at.any():
             raise InvalidInput(f"the study has no round {horizon}, wanted one of its recorded rounds")
-        final: FloatArray = self.curves(environment, policy)[:, at][:, 0]
+        final: FloatArray = curves[:, at][:, 0]
         return final
 
     def difference(
         self, environment: str, one: str, other: str, horizon: int | None = None
     ) -> tuple[float, float]:
         """Mean of one's final value less the other's, seed by seed, and its standard error."""
-        pairs = self.final(environment, one, horizon) - self.final(environment, other, horizon)
-        return mean_and_error(pairs)
+        return mean_and_error(self.differences(environment, one, other, horizon))
+
+    def differences(self, environment: str, one: str, other: str, horizon: int | None = None) -> FloatArray:
+        """One's final value less the other's, one a seed, which must be the same for both."""
+        ours, theirs = self.seeds_of(environment, one), self.seeds_of(environment, other)
+        if ours != theirs:
+            raise InvalidInput(
+                f"{one!r} has the seeds {ours!r:.60} and {other!r} {theirs!r:.60}, wanted the same: "
+                "differences are paired"
+            )
+        return self.final(environment, one, horizon) - self.final(environment, other, horizon)
 
     def summary(self, oracle: str | None = None, horizon: int | None = None) -> list[dict[str, Any]]:
         """Mean final regret with its standard error, and its ratio to the oracle's, seed by seed.
 
-        A ratio is None where there is no oracle, or where the oracle had no regret.
+        A ratio is None where there is no oracle with these seeds, or where the oracle had no regret.
         """
         if oracle is not None and oracle not in self.policies:
             raise InvalidInput(
                 f"the study has no policy {oracle!r}, wanted one of {', '.join(self.policies)}"
             )
-        horizon = self.horizon if horizon is None else horizon
         rows = []
-        for environment, policy in self._curves:
+        for (environment, policy), rounds in self._rounds.items():
             final = self.final(environment, policy, horizon)
             mean, error = mean_and_error(final)
             ratio: tuple[float | None, float | None] = (None, None)
-            if oracle is not None and self.has(environment, oracle):
+            seeds = self.seeds_of(environment, policy)
+            if (
+                oracle is not None
+                and self.has(environment, oracle)
+                and self.seeds_of(environment, oracle) == seeds
+            ):
                 best = self.final(environment, oracle, horizon)
                 ratio = mean_and_error(final / best) if (best > 0.0).all() else ratio
             rows.append(
                 {
                     "environment": environment,
                     "policy": policy,
-                    "horizon": horizon,
-                    "seeds": len(self.seeds),
+                    "horizon": int(rounds[-1]) if horizon is None else horizon,
+                    "seeds": len(seeds),
                     f"final_{self.measure}_mean": mean,
                     f"final_{self.measure}_se": error,
                     "ratio_to_oracle": ratio[0],
@@ -200,8 +226,8 @@ def regret_cells(
 
 
 def cells_of(
-    measure: Callable[[MakeEnvironment, MakePolicy, int, int], Curve],
-    environment: tuple[str, MakeEnvironment],
+    measure: Callable[[Callable[[int], Any], MakePolicy, int, int], Curve],
+    environment: tuple[str, Callable[[int], Any]],
     learner: tuple[str, MakePolicy],
     horizon: int,
     seeds: Sequence[int],

@@ -1,5 +1,6 @@
 """A figure's summary as tables, for the terminal and for the report."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,11 +26,12 @@ class Table(NamedTuple):
 def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
     """One a horizon: policies against environments, or the other way round where those are many.
 
-    Where hardly any policy is in more than one environment, each has a row of its own, grouped by these.
+    Where hardly any policy is in more than one environment, each has a row of its own, grouped by these. Rows
+    that name a `table` are in one of that title.
     """
     found = []
-    for horizon in sorted({row["horizon"] for row in summary}):
-        rows = [row for row in summary if row["horizon"] == horizon]
+    for table, horizon in _kinds(summary):
+        rows = [row for row in summary if (row.get("table"), row["horizon"]) == (table, horizon)]
         policies, places = (
             list(dict.fromkeys(row[key] for row in rows)) for key in ("policy", "environment")
         )
@@ -38,7 +40,12 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
         measure = _measure(rows[0])
         length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
-        title = f"{length}, {rows[0]['seeds']} seeds: {_legend(rows)}"
+        seeds = sorted({row["seeds"] for row in rows})
+        count = f"{seeds[0]} seeds" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        title = f"{length}, {count}: {_legend(rows)}"
+        first = FIRST_COLUMN[measure]
+        if table is not None:
+            title, first = f"{table}. {title}", rows[0].get("names", "policy")
         if 2 * len(rows) < len(policies) * len(places):
             body = []
             for place in places:
@@ -47,17 +54,29 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
                 body += [
                     [first, name, texts[name, place]] for first, name in zip(firsts, inside, strict=True)
                 ]
-            found.append(Table(title, ["of", FIRST_COLUMN[measure], measure], body))
+            found.append(Table(title, ["of", first, measure], body))
         elif len(places) <= MANY:
             body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
-            found.append(Table(title, [FIRST_COLUMN[measure], *places], body))
+            found.append(Table(title, [first, *places], body))
         else:
             body = [[place, *(texts.get((name, place), "") for name in policies)] for place in places]
             found.append(Table(title, ["environment", *policies], body))
     return found
 
 
+def _kinds(summary: Sequence[dict[str, Any]]) -> list[tuple[str | None, int]]:
+    """Titles in the order of the rows, and of each the horizons in theirs."""
+    titles = list(dict.fromkeys(row.get("table") for row in summary))
+    return [
+        (title, horizon)
+        for title in titles
+        for horizon in sorted({row["horizon"] for row in summary if row.get("table") == title})
+    ]
+
+
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
+    if "low" in rows[0]:
+        return f"mean {_measure(rows[0])} [95% interval]"
     words = [f"mean final {_measure(rows[0])} ± standard error"]
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
@@ -71,12 +90,25 @@ def _legend(rows: Sequence[dict[str, Any]]) -> str:
 
 def _text(row: dict[str, Any]) -> str:
     measure = _measure(row)
+    if "low" in row:
+        return interval_text(row[f"final_{measure}_mean"], row["low"], row["high"]).replace(" ", NO_BREAK)
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
     if row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
     if "slope" in row and _slope(row).tells:
         words.append(f"slope {_slope(row)}")
     return " ".join(word.replace(" ", NO_BREAK) for word in words)
+
+
+def interval_text(mean: float, low: float, high: float) -> str:
+    """A mean and its interval, with as many decimals as two digits of its width need.
+
+    >>> interval_text(0.123456, 0.1, 0.15), interval_text(341.2, 330.0, 352.4)
+    ('0.123 [0.100, 0.150]', '341 [330, 352]')
+    """
+    decimals = min(6, max(0, 1 - math.floor(math.log10(high - low)))) if high > low else 2
+    mean, low, high = (round(value, decimals) + 0.0 for value in (mean, low, high))  # no -0.0
+    return f"{mean:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
 
 
 def _slope(row: dict[str, Any]) -> Slope:

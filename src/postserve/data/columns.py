@@ -1,0 +1,183 @@
+"""Columns of a table as arrays of what they ought to hold, or a word on the first row that does not."""
+
+import math
+import os
+from collections.abc import Hashable, Mapping, Sequence, Set
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import partial
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.data.tables import polars
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray, IntArray
+from postserve.validation import MAX_NORM, refuse_masked
+
+Column = npt.NDArray[Any]
+MISSING = ("", "NA", "NaN", "nan", "null", "NULL")
+"""What stands for nothing in a CSV file."""
+KIND_OF_NUMBERS = "biuf"
+
+
+def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
+    """The named columns of a pandas or polars table, a mapping, or a CSV or Parquet file; equally long."""
+    if isinstance(frame, str | os.PathLike):
+        frame = _read(Path(frame))
+    if hasattr(frame, "collect"):  # a lazy polars table
+        frame = _collected(frame)
+    if not hasattr(frame, "columns") and not isinstance(frame, Mapping):
+        raise InvalidInput(
+            f"frame is a {type(frame).__name__}, wanted a pandas or polars table, a mapping of columns, "
+            "or the path of a .csv or .parquet file"
+        )
+    there = list(getattr(frame, "columns", frame))
+    for name in names:
+        if there.count(name) != 1:
+            near = get_close_matches(name, map(str, there), n=1)
+            hint = f" (there is {near[0]!r})" if near and near[0] != name else ""
+            listed = ", ".join(map(str, there[:20])) + (", …" if len(there) > 20 else "")
+            raise InvalidInput(
+                f"the table has {there.count(name) or 'no'} column{'s' * (name in there)} {name!r}{hint}, "
+                f"wanted one; its columns are {listed}"
+            )
+    found = {name: _array(name, frame[name]) for name in names}
+    length = len(found[names[0]])
+    for name, column in found.items():
+        if len(column) != length:
+            raise InvalidInput(f"column {name!r} has {len(column)} rows, wanted {length} as {names[0]!r} has")
+    return found
+
+
+def numbers(
+    told: str, column: Column, rows: IntArray, *, missing: bool = False, hint: str = ""
+) -> FloatArray:
+    """These rows of a column as floats, finite but for NaN where they may be missing; `told` names it."""
+    values = column[rows]
+    if column.dtype.kind in KIND_OF_NUMBERS:
+        found = values.astype(np.float64)
+    else:
+        listed = values.tolist()
+        bad = [i for i, value in enumerate(listed) if not (_is_number(value) or is_missing(value))]
+        if bad:
+            # Where one row of a file is no number, all rows of its column are read as text: the first that
+            # does not say a number, plainly, is meant, if there is one.
+            all_texts = len(bad) == len([value for value in listed if not is_missing(value)])
+            meant = (i for i in bad if all_texts and not _says_number(listed[i]))
+            i = next(meant, bad[0])
+            raise InvalidInput(f"{told} has {listed[i]!r:.60} at row {rows[i]}, wanted a number{hint}")
+        found = np.array([_as_float(value) for value in listed])
+    wrong = np.flatnonzero(~(np.abs(found) <= MAX_NORM) & ~(np.isnan(found) & missing))
+    if len(wrong):
+        first = found[wrong[0]]
+        got = "no value" if np.isnan(first) else f"{first:g}"
+        wanted = "a finite number" if not np.isfinite(first) else f"a magnitude of at most {MAX_NORM:g}"
+        raise InvalidInput(f"{told} has {got} at row {rows[wrong[0]]}, wanted {wanted}")
+    return found
+
+
+def labels(told: str, column: Column, rows: IntArray, wanted: str) -> list[Any]:
+    """These rows of a column as they stand, none of them missing."""
+    found: list[Any] = column[rows].tolist()
+    for row, value in zip(rows, found, strict=True):
+        if is_missing(value) or value == "":
+            raise InvalidInput(f"{told} has no value at row {row}, wanted {wanted}")
+        if not isinstance(value, Hashable):
+            raise InvalidInput(f"{told} has {value!r:.60} at row {row}, wanted {wanted}: a text or a number")
+    return found
+
+
+def refuse_constant(told: str, values: npt.NDArray[Any], rows: IntArray, hint: str = "") -> None:
+    """A column that never varies tells nothing, and cannot be standardised."""
+    if len(values) and (values == values[0]).all():
+        raise InvalidInput(
+            f"{told} has {values[0]} in every row, from row {rows[0]} on, wanted one that varies{hint}"
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is empty, in any library's spelling."""
+    try:
+        return value is None or bool(value != value)
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+    ):  # pandas.NA, and a signalling NaN, say neither yes nor no
+        return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.number | np.bool_)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return math.nan if is_missing(value) else float(value)
+    except (OverflowError, ValueError):  # 10**400 is too large, as infinity is
+        return math.inf
+
+
+def _says_number(value: Any) -> bool:
+    """Whether a text is a number as a file's other rows would write it."""
+    try:
+        return math.isfinite(float(value)) and str(value)[:1] not in " +"
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _array(name: str, column: Any) -> Column:
+    """A column as an array; text and what may be missing as objects."""
+    refuse_masked(f"column {name!r}", column)
+    if hasattr(column, "null_count") and column.null_count():  # polars' whole numbers would become floats
+        column = column.to_list()
+    if hasattr(column, "to_numpy"):
+        array = np.asarray(column.to_numpy())
+    else:
+        try:
+            listed = list(column) if not isinstance(column, str | bytes | Mapping | Set) else None
+        except TypeError:
+            listed = None
+        if listed is None:
+            raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted a value for each row")
+        array = column if isinstance(column, np.ndarray) else np.empty(len(listed), dtype=object)
+        if array is not column:
+            array[:] = listed
+            if all(type(value) in (int, float, bool) for value in listed):
+                array = np.asarray(listed, dtype=np.float64 if float in map(type, listed) else None)
+    if array.ndim != 1:
+        raise InvalidInput(f"column {name!r} has shape {array.shape}, wanted a value for each row")
+    return array
+
+
+def _collected(frame: Any) -> Any:
+    try:
+        return frame.collect()
+    except Exception as error:  # a lazy table does its work here, and fails as that does
+        raise InvalidInput(f"frame cannot be collected ({error!s:.200}), wanted a table that can") from error
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}, wanted a .csv or .parquet file")
+    pl = polars()
+    readers = {
+        ".parquet": pl.read_parquet,
+        ".csv": partial(pl.read_csv, infer_schema_length=None, null_values=list(MISSING)),
+    }
+    read = readers.get(path.suffix.lower())
+    if read is None:
+        raise InvalidInput(f"{path} ends in {path.suffix!r}, wanted .csv or .parquet")
+    try:
+        return read(path)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # polars' panics on damaged files are no Exceptions
+        raise InvalidInput(
+            f"{path} cannot be read ({error!s:.200}), wanted a whole {path.suffix} file"
+            + (", with commas" if path.suffix.lower() == ".csv" else "")
+        ) from error

@@ -1,0 +1,194 @@
+"""Data sets from their publishers to this machine: whole and right, or not at all."""
+
+import errno
+import io
+import logging
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from postserve.data.finding import (
+    PathLike,
+    as_path,
+    check_size,
+    checked,
+    data_folder,
+    extra,
+    find,
+    read_checked,
+)
+from postserve.data.rda import as_npz, ratings_of
+from postserve.data.registry import MOST_BYTES, DataSet, data_set
+from postserve.errors import InvalidInput
+from postserve.files import locked, whole_file
+
+_TIMEOUT = 30.0
+"""Seconds without a byte after which a server is given up."""
+_CHUNK = 2**16
+
+Progress = Callable[[int, int], object]
+"""Told how many bytes have come, and of how many (0 where the server does not say)."""
+
+
+def fetch(
+    name: str, *, folder: PathLike | None = None, address: str | None = None, progress: Progress | None = None
+) -> Path:
+    """Get a set from its publisher, and return its file.
+
+    It goes into `folder`, or where `find` looks for it, `data_folder()`. What is there and right is not
+    downloaded again; what is wrong in the set's own folder there is replaced, and nothing else is touched.
+    `address` is another place with the same bytes, such as a mirror. The terms of use are
+    `data_set(name).terms`.
+
+    >>> fetch("movielens-100k", address="ml-100k.zip")
+    Traceback (most recent call last):
+        ...
+    postserve.errors.InvalidInput: address is 'ml-100k.zip', wanted one that begins with http:// or https://
+    """
+    known = data_set(name)
+    address = str(known.address if address is None else address)
+    if not address.startswith(("http://", "https://")):
+        raise InvalidInput(f"address is {_shown(address)!r}, wanted one that begins with http:// or https://")
+    root = data_folder() if folder is None else as_path("folder", folder)
+    if root.is_file():
+        raise InvalidInput(f"folder {root} is a file, wanted a folder")
+    if (right := _right(known, root)) is not None:
+        return right
+    content = _kept(known, _shown(address), _download(known, address, progress))
+    checked(known, content, f"{known.file}, made of {_shown(address)},")
+    file = root / known.place  # and nowhere else: what has the set's name elsewhere may be a user's own
+    with _told(f"{file} cannot be written"), locked(file.parent, wait=True), whole_file(file) as writing:
+        writing.write(content)
+    return file
+
+
+def _right(known: DataSet, root: Path) -> Path | None:
+    """The set's file, if it is there and right."""
+    try:
+        read_checked(known.name, root)
+        return find(known.name, root)
+    except InvalidInput:
+        return None
+
+
+def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
+    _, pooch = extra("requests"), extra("pooch")  # which wants the first, and does not say so as we do
+    stream = partial(_stream, known, address, progress)
+    algorithm, digits = known.download.split(":")
+    with tempfile.TemporaryDirectory() as scratch, _quiet(pooch.get_logger()):
+        # Pooch would check the hash as well, but says it in a ValueError, as others say other things.
+        path = pooch.retrieve(_shown(address), None, fname="download", path=scratch, downloader=stream)
+        got = pooch.file_hash(path, alg=algorithm)
+        if got != digits:
+            told = f"{_shown(address)} gave other bytes than its publisher did ({got})"
+            raise InvalidInput(f"{told}, wanted {known.download}; nothing was changed")
+        return Path(path).read_bytes()
+
+
+def _stream(
+    known: DataSet, address: str, progress: Progress | None, shown: str, path: str, pooch: object
+) -> None:
+    """A downloader as pooch calls it; its own leaves the connection open where it fails."""
+    length = 0
+    with closing(_chunks(known, address)) as chunks, open(path, "wb") as file:
+        for chunk, sent, total in chunks:
+            length += len(chunk)
+            if length > MOST_BYTES:  # counted as unpacked: a little may have been packed out of much
+                raise InvalidInput(
+                    f"{shown} goes on after {MOST_BYTES:,} bytes, wanted {known.name}, which is shorter; "
+                    "nothing was changed"
+                )
+            with _told(f"{path}, where it is kept on the way, cannot be written"):
+                file.write(chunk)
+            if progress is not None:
+                progress(sent, total)
+
+
+def _chunks(known: DataSet, address: str) -> Generator[tuple[bytes, int, int]]:
+    """The body in pieces; with each how many bytes were sent, and of how many.
+
+    Its errors are the server's: what whoever takes the pieces raises does not come by here.
+    """
+    requests = extra("requests")
+    try:
+        # Apart from the address, user and password are in no error's text, however deep.
+        user = requests.utils.get_auth_from_url(address)
+        asked = requests.get(_shown(address), auth=user if any(user) else None, stream=True, timeout=_TIMEOUT)
+        with asked as answer:
+            answer.raise_for_status()
+            length = answer.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else 0
+            for chunk in answer.iter_content(_CHUNK):
+                yield chunk, answer.raw.tell(), total  # as sent: a text may have been packed for the way
+    except Exception as error:  # requests lets some of what it calls through: an OSError, a ValueError
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        got = f"answered {status}" if status is not None else f"could not be read ({_shown(_cause(error))})"
+        raise InvalidInput(f"{_shown(address)} {got}, wanted {known.name}; nothing was changed") from error
+
+
+def _kept(known: DataSet, address: str, download: bytes) -> bytes:
+    """The content of the file that is kept of a download."""
+    if known.form == "rda":
+        return as_npz(ratings_of(download, known.inside))
+    if known.form == "file":
+        return download
+    try:
+        with zipfile.ZipFile(io.BytesIO(download)) as archive:
+            names = archive.namelist()
+            if known.inside not in names:
+                among = ", ".join(names[:5]) or "nothing"
+                raise InvalidInput(f"{address} has {among}, wanted {known.inside} in it")
+            size = archive.getinfo(known.inside).file_size
+            check_size(known, size, f"{known.inside} in {address}")
+            with archive.open(known.inside) as member:
+                return member.read(size)  # no more is unpacked than that, whatever there is
+    except InvalidInput:
+        raise
+    except Exception as error:  # zipfile and zlib each have their own, and none for damage alone
+        got = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{address} is no whole zip ({got}), wanted one with {known.inside}") from error
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """A disk that is full or not ours to write on is said to be so."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        wanted = "more room" if full else "a folder that can"
+        raise InvalidInput(
+            f"{what} ({error.strerror or error}), wanted {wanted}; nothing was changed"
+        ) from error
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Pooch tells of what it does on the terminal, where our own progress is."""
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason in one line: what requests and urllib3 wrap around it says little more."""
+    while error.args and isinstance(error.args[0], BaseException):
+        error = error.args[0]
+    reason = getattr(error, "reason", None)
+    return str(reason if reason is not None else error)
+
+
+def _shown(address: str) -> str:
+    """An address without the user and the password in it.
+
+    >>> _shown("https://me:secret@example.org/ml-100k.zip")
+    'https://example.org/ml-100k.zip'
+    """
+    return re.sub(r"(^|//)[^/?#\s]*@", r"\1", address)

@@ -1,0 +1,138 @@
+"""Where a data set is on this machine, and whether it is what its publisher gave out."""
+
+import hashlib
+import io
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from postserve.data.registry import DataSet, data_set
+from postserve.errors import InvalidInput
+
+PathLike = str | os.PathLike[str]
+
+MATRIX = "ratings"
+"""The name that a kept matrix has in its .npz."""
+
+
+def find(name: str, path: PathLike | None = None) -> Path:
+    """The file of a set: in a folder of sets, in the set's own folder, or `path` itself.
+
+    Without a path it is looked for where `postserve data fetch` puts it, in `data_folder()`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / "ml-100k").mkdir()
+    ...     _ = (Path(folder) / "ml-100k" / "u.data").write_text("")
+    ...     find("movielens-100k", folder).name, find("movielens-100k", f"{folder}/ml-100k").name
+    ('u.data', 'u.data')
+    """
+    known = data_set(name)
+    place = data_folder() if path is None else as_path("path", path)
+    # What `fetch` writes comes before a file of that name in the folder itself, which may be anybody's.
+    for file in (place, place / known.place, place / known.file):
+        if os.path.isfile(file):  # unlike a Path it says no of a folder that is not ours to look into
+            return file
+    raise InvalidInput(
+        f"{name} is not at {place}, wanted a folder with {known.place}; {_command(known, path)} gets it"
+    )
+
+
+def read_checked(name: str, path: PathLike | None = None) -> bytes:
+    """The bytes of a set's file, or of the matrix in it, once it is sure that they are the publisher's.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "u.data"
+    ...     _ = file.write_text("196")
+    ...     try:
+    ...         read_checked("movielens-100k", file)
+    ...     except InvalidInput as error:
+    ...         print(str(error).replace(folder, ""))
+    /u.data is cut short: it has 3 bytes, wanted 1,979,173; `postserve data fetch movielens-100k` gets it anew
+    """
+    known, file = data_set(name), find(name, path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read ({error.strerror}), wanted a file that can") from error
+    try:
+        return checked(known, content, str(file))
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}; {_command(known, path)} gets it anew") from error
+
+
+def checked(known: DataSet, content: bytes, told: str) -> bytes:
+    """What `read_checked` returns of a file with this content; `told` is its name in messages."""
+    if known.form == "rda":
+        content, told = _matrix(known, content, told), f"the matrix in {told}"
+    check_size(known, len(content), told)
+    if known.sha256 is not None:
+        digits = hashlib.sha256(content).hexdigest()
+        if digits != known.sha256:
+            raise InvalidInput(f"{told} was changed: its sha256 is {digits}, wanted {known.sha256}")
+    return content
+
+
+def check_size(known: DataSet, size: int, told: str) -> None:
+    """Refuse what has another number of bytes than the set."""
+    if size != known.size:
+        how = "is cut short" if size < known.size else "is too long"
+        raise InvalidInput(f"{told} {how}: it has {size:,} bytes, wanted {known.size:,}")
+
+
+def data_folder() -> Path:
+    """Where sets are kept: $POSTSERVE_DATA, or $POSTSERVE_CACHE, or this system's folder for such things.
+
+    >>> data_folder().is_absolute()
+    True
+    """
+    for name in ("POSTSERVE_DATA", "POSTSERVE_CACHE"):
+        if chosen := os.environ.get(name):
+            folder = as_path(f"${name}", chosen).absolute()
+            if os.path.isfile(folder):  # as a path it would be found, for every set
+                raise InvalidInput(f"${name} is {folder}, a file, wanted the folder that sets are kept in")
+            return folder
+    return Path(extra("pooch").os_cache("postserve"))
+
+
+def extra(library: str) -> Any:
+    """A library that only the extra for downloads brings."""
+    try:
+        return import_module(library)
+    except ModuleNotFoundError as missing:
+        raise InvalidInput(
+            f"{missing.name} is not installed, wanted: pip install 'postserve[data]', "
+            "or the folder of data that are here already, as an argument or in $POSTSERVE_DATA"
+        ) from missing
+
+
+def as_path(name: str, path: PathLike) -> Path:
+    """A path of a user's, in which ~ is home."""
+    try:
+        return Path(path).expanduser()
+    except (TypeError, RuntimeError) as error:  # no path at all, or ~ of somebody who is not known here
+        raise InvalidInput(f"{name} is {path!r:.60} ({error}), wanted a path") from error
+
+
+def _command(known: DataSet, path: PathLike | None) -> str:
+    into = f" --folder {path}" if path is not None and not os.path.isfile(path) else ""
+    return f"`postserve data fetch {known.name}{into}`"
+
+
+def _matrix(known: DataSet, content: bytes, told: str) -> bytes:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            matrix = arrays[MATRIX]
+    except Exception as error:  # numpy, zipfile and zlib each have their own, and none for damage alone
+        got = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"{told} is no whole .npz ({got}), wanted one with {MATRIX!r}") from error
+    if matrix.dtype != np.float32:
+        raise InvalidInput(f"{told} has {MATRIX} of dtype {matrix.dtype}, wanted float32")
+    content = bytes(matrix.astype("<f4", copy=False).tobytes())
+    if len(content) == known.size and matrix.shape != known.shape:
+        raise InvalidInput(f"{told} has {MATRIX} of shape {matrix.shape}, wanted {known.shape}")
+    return content

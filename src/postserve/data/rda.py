@@ -1,0 +1,71 @@
+"""Ratings out of an R workspace, as the package recommenderlab keeps them."""
+
+import io
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.data.finding import MATRIX
+from postserve.errors import InvalidInput
+
+
+def ratings_of(content: bytes, name: str) -> npt.NDArray[np.float32]:
+    """The `realRatingMatrix` of that name in an .rda's content, dense, with NaN where there is no rating.
+
+    It is S4, its slot `data` a sparse matrix by columns (`dgCMatrix`). Whatever is stored is a rating: a
+    zero too, and so is the smallest positive number, which float32 makes a zero.
+    """
+    try:
+        import rdata
+    except ModuleNotFoundError as missing:
+        raise InvalidInput(
+            f"{missing.name} is not installed, which reads R's files, wanted: pip install 'postserve[data]'"
+        ) from missing
+
+    def as_it_is(value: Any, attributes: Any) -> Any:
+        return value
+
+    # Said so, rdata does not warn that it has no classes for these two; of the texts beside them, which are
+    # not used, no byte is wrong in latin-1.
+    classes = {"realRatingMatrix": as_it_is, "dgCMatrix": as_it_is, **rdata.conversion.DEFAULT_CLASS_MAP}
+    try:
+        found = rdata.read_rda(
+            io.BytesIO(content),
+            constructor_dict=classes,
+            default_encoding="latin-1",
+            force_default_encoding=True,
+        )
+    except Exception as error:  # it has no exceptions of its own: what it does not know ends in any of them
+        got = f"{type(error).__name__}: {error}"
+        raise InvalidInput(f"the .rda cannot be read by rdata ({got}), wanted {name} in it") from error
+    if name not in found:
+        raise InvalidInput(f"the .rda has {', '.join(found) or 'nothing'}, wanted {name}")
+    return _dense(name, getattr(found[name], "data", None))
+
+
+def as_npz(ratings: npt.NDArray[np.float32]) -> bytes:
+    """The same numbers as the content of the .npz that is kept.
+
+    >>> content = as_npz(np.zeros((2, 3), dtype=np.float32))
+    >>> np.load(io.BytesIO(content))["ratings"].shape
+    (2, 3)
+    """
+    file = io.BytesIO()
+    arrays: dict[str, Any] = {MATRIX: ratings}
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def _dense(name: str, sparse: Any) -> npt.NDArray[np.float32]:
+    slots = ("i", "p", "x", "Dim")
+    if not isinstance(sparse, SimpleNamespace) or not all(hasattr(sparse, slot) for slot in slots):
+        raise InvalidInput(f"{name} is another object, wanted a realRatingMatrix with a dgCMatrix in it")
+    rows, starts, values, shape = (np.asarray(getattr(sparse, slot)) for slot in slots)
+    if not (len(shape) == 2 and len(starts) == shape[1] + 1 and len(rows) == len(values) == starts[-1]):
+        lengths = f"{len(rows)} rows, {len(values)} values, {len(starts)} columns and dimensions {shape}"
+        raise InvalidInput(f"{name} has {lengths}, wanted a dgCMatrix, where these agree")
+    dense = np.full(shape, np.nan, dtype=np.float32)
+    dense[rows, np.repeat(np.arange(shape[1]), np.diff(starts))] = values
+    return dense

@@ -1,0 +1,172 @@
+"""Rounds that someone else served: what a randomised trial or another policy's log holds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import matrix, refuse_masked, vector, whole_numbers
+
+MOST_UNNAMED = 10_000
+"""How large an id may be, without names or as many rows, before it is taken for a mistake."""
+LEAST_PROPENSITY = 1e-9
+"""A row that counts for more than a billion tells nothing."""
+PER_ROW = ("x", "z", "arms", "rewards", "propensities", "weights")
+
+
+class LoggedRounds:
+    """n rounds as they were logged: x, the arm served with its probability, z and the reward.
+
+    `x` is (n, dim_x), `z` (n, dim_z) and may have no column; `arms` are 0 to n_arms - 1, which `arm_names`
+    names. `propensities` are the probabilities with which each row's arm was served, or one number for
+    all rows. A reward that never came is NaN. `weights` say how much a row counts in a value (1, unless
+    given), as where rows whose reward came stand for those whose did not (`evaluation.missing_weights`).
+
+    >>> contexts = {"x": [[0.0], [1.0]], "z": [[2.0], [4.0]]}
+    >>> log = LoggedRounds(**contexts, arms=[1, 0], rewards=[1.0, 3.0], propensities=0.5)
+    >>> len(log), log.n_arms, log.standardised().z.ravel().tolist()
+    (2, 2, [-1.0, 1.0])
+    """
+
+    def __init__(
+        self,
+        *,
+        x: npt.ArrayLike,
+        z: npt.ArrayLike,
+        arms: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        propensities: npt.ArrayLike,
+        weights: npt.ArrayLike = 1.0,
+        arm_names: Sequence[str] = (),
+        x_names: Sequence[str] = (),
+        z_names: Sequence[str] = (),
+    ) -> None:
+        self.x = _own(matrix("x", x, None, None))
+        n = len(self.x)
+        if not self.x.size:
+            raise InvalidInput(f"x has shape {self.x.shape}, wanted at least one row and one column")
+        self.z = _own(matrix("z", z, n, None))
+        self.arms = _own(whole_numbers("arms", arms))
+        if self.arms.shape != (n,):
+            raise InvalidInput(f"arms has shape {self.arms.shape}, wanted ({n},)")
+        _refuse_rows("arms", self.arms, self.arms < 0, "0, 1 and so on")
+        self.arm_names = _texts("arm_names", arm_names)
+        if not self.arm_names:
+            # Ids are the arms' places in lists: a stray one would make all those below it arms.
+            _refuse_rows("arms", self.arms, self.arms > max(n, MOST_UNNAMED), "arm_names where ids are large")
+            self.arm_names = tuple(map(str, range(int(self.arms.max()) + 1)))
+        _refuse_rows("arms", self.arms, self.arms >= self.n_arms, f"0 to {self.n_arms - 1}")
+        if self.n_arms < 2:
+            raise InvalidInput(f"there is {self.n_arms} arm, wanted at least 2: there is nothing to choose")
+        self.rewards = _own(_with_nan("rewards", rewards, n))
+        self.propensities = _own(_one_or_many("propensities", propensities, n))
+        impossible = (self.propensities < LEAST_PROPENSITY) | (self.propensities > 1.0)
+        _refuse_rows(
+            "propensities", self.propensities, impossible, f"a probability from {LEAST_PROPENSITY:g} to 1"
+        )
+        self.weights = _own(_one_or_many("weights", weights, n))
+        _refuse_rows("weights", self.weights, self.weights < 0.0, "a weight of at least 0")
+        self.x_names = _column_names("x", x_names, self.x)
+        self.z_names = _column_names("z", z_names, self.z)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        arms = ", ".join(self.arm_names[:5]) + (", …" if self.n_arms > 5 else "")
+        missing = int(np.isnan(self.rewards).sum())
+        columns = f"{self.dim_x} columns of x, {self.dim_z} of z"
+        arms = f"{self.n_arms} arms ({arms})"
+        return f"LoggedRounds({len(self):,} rows, {columns}, {arms}, {missing:,} rewards missing)"
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+        return len(self.arm_names)
+
+    @property
+    def dim_x(self) -> int:
+        """Length of x."""
+        return int(self.x.shape[1])
+
+    @property
+    def dim_z(self) -> int:
+        """Length of z."""
+        return int(self.z.shape[1])
+
+    def take(self, rows: npt.ArrayLike) -> "LoggedRounds":
+        """Some of the rows, in the order given: their numbers, or a True for each that is wanted."""
+        at = np.asarray(rows)
+        try:
+            return self.changed(**{name: getattr(self, name)[at] for name in PER_ROW})
+        except IndexError as error:
+            raise InvalidInput(f"rows is {rows!r:.60} ({error}), wanted rows of {len(self)}") from error
+
+    def standardised(self) -> "LoggedRounds":
+        """Each column of x and z with mean 0 and deviation 1 over these rows; no reward is looked at."""
+        return self.changed(x=_standard(self.x, self.x_names), z=_standard(self.z, self.z_names))
+
+    def changed(self, **parts: Any) -> "LoggedRounds":
+        """The same with other parts, as the constructor takes them."""
+        names = (*PER_ROW, "arm_names", "x_names", "z_names")
+        for name in parts:
+            if name not in names:
+                raise InvalidInput(f"there is no part {name!r}, wanted one of {', '.join(names)}")
+        return LoggedRounds(**{**{name: getattr(self, name) for name in names}, **parts})
+
+
+def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy that nobody can change: neither who made the log nor a policy that is replayed on it."""
+    own = array.copy()
+    own.flags.writeable = False
+    return own
+
+
+def _standard(columns: FloatArray, names: Sequence[str]) -> FloatArray:
+    flat = np.flatnonzero((columns == columns[0]).all(axis=0))
+    if len(flat):
+        raise InvalidInput(f"column {names[flat[0]]!r} is the same in every row, wanted one that varies")
+    scale = np.abs(columns).max(axis=0)  # first to size 1, where no square is too small to be one
+    columns = columns / np.where(scale > 0.0, scale, 1.0)
+    return np.asarray((columns - columns.mean(axis=0)) / columns.std(axis=0))
+
+
+def _column_names(kind: str, names: Sequence[str], columns: FloatArray) -> tuple[str, ...]:
+    found = _texts(f"{kind}_names", names) or tuple(f"{kind}{i}" for i in range(columns.shape[1]))
+    if len(found) != columns.shape[1]:
+        raise InvalidInput(f"{kind}_names has {len(found)} names, wanted {columns.shape[1]}: one a column")
+    return found
+
+
+def _texts(name: str, names: Sequence[str]) -> tuple[str, ...]:
+    listed = tuple(names) if isinstance(names, Sequence) and not isinstance(names, str) else (None,)
+    if not all(isinstance(text, str) for text in listed) or len(set(listed)) < len(listed):
+        raise InvalidInput(f"{name} is {names!r:.60}, wanted a list of different names")
+    return tuple(map(str, listed))
+
+
+def _with_nan(name: str, value: Any, n: int) -> FloatArray:
+    """Finite numbers, or NaN: what never came."""
+    refuse_masked(name, value)
+    try:
+        given = np.asarray(value)
+    except ValueError as error:
+        raise InvalidInput(f"{name} is no array ({error}), wanted numbers") from error
+    lost = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
+    found = vector(name, np.where(lost, 0.0, given) if lost.any() else given, n).copy()
+    found[lost] = np.nan
+    return found
+
+
+def _one_or_many(name: str, value: Any, n: int) -> FloatArray:
+    return vector(name, np.full(n, value) if np.ndim(value) == 0 else value, n)
+
+
+def _refuse_rows(name: str, values: npt.NDArray[Any], bad: npt.NDArray[np.bool_], wanted: str) -> None:
+    """Say which row is the first that cannot be used."""
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        raise InvalidInput(f"{name} has {values[rows[0]]} at row {rows[0]}, wanted {wanted}")

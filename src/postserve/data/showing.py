@@ -1,0 +1,60 @@
+"""What the terminal shows of data sets: their terms, where they are, and how far a download is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from textwrap import fill
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from postserve.data.finding import find, read_checked
+from postserve.data.registry import DataSet
+from postserve.errors import InvalidInput
+
+
+def show(known: DataSet, console: Console) -> None:
+    """Title, terms and what to cite, in whole words on a terminal of any width.
+
+    >>> from postserve.data import data_set
+    >>> show(data_set("hillstrom"), Console(width=60))  # doctest: +ELLIPSIS
+    hillstrom
+      Hillstrom's e-mail challenge: ...
+      terms: No licence is stated; ...
+      cite: K. Hillstrom, ...
+    """
+    console.print(known.name, style="bold", highlight=False)
+    for text in (known.title, f"terms: {known.terms}", f"cite: {known.cite}"):
+        lines = fill(text, max(console.width, 20), initial_indent="  ", subsequent_indent="    ")
+        console.print(lines, soft_wrap=True, markup=False, highlight=False)
+
+
+def whereabouts(name: str) -> str:
+    """Whether a set is here, and where, or what is wrong with it.
+
+    >>> whereabouts("hillstrom").split()[0] in ("here:", "not", "wrong:")
+    True
+    """
+    try:
+        file = find(name)
+    except InvalidInput as error:
+        return f"not here: {error}"
+    try:
+        read_checked(name)
+    except InvalidInput as error:
+        return f"wrong: {error}"
+    return f"here: {file}"
+
+
+@contextmanager
+def bar(title: str, console: Console | None = None) -> Iterator[Callable[[int, int], None]]:
+    """What `fetch` takes as its progress, shown while it lasts.
+
+    >>> with bar("hillstrom", Console(quiet=True)) as progress:
+    ...     progress(10, 20)
+    """
+    console = console or Console()
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    quiet = not console.is_terminal  # a file has no use for a line that goes away again
+    with Progress(*columns, console=console, transient=True, disable=quiet) as shown:
+        task = shown.add_task(title, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total or None)

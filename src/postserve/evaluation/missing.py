@@ -1,0 +1,51 @@
+"""Rewards that never came: how much those that did must count for them."""
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.types import FloatArray
+from postserve.validation import matrix
+
+LEAST = 0.05
+"""No row counts for more than twenty."""
+
+
+def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> FloatArray:
+    """1 over the probability that a row's reward came, given x, z and the arm; 0 where it did not.
+
+    The probability is a logistic regression's over all rows; the mean weight of those that came is 1. Values
+    weighted so are right where, given all that, it is left to chance whose reward is missing. What else is
+    known of every row and bears on it (that a patient stopped early) can be given as `also`, a column each:
+    no policy sees it.
+
+    >>> from postserve import LoggedRounds
+    >>> rng = np.random.default_rng(0)
+    >>> x, arms = rng.normal(size=(4000, 1)), rng.integers(2, size=4000)
+    >>> rewards = x[:, 0] + rng.normal(size=4000)
+    >>> rewards[rng.random(4000) < 1 / (1 + np.exp(-2 * x[:, 0]))] = np.nan  # the larger x, the rarer seen
+    >>> log = LoggedRounds(x=x, z=np.empty((4000, 0)), arms=arms, rewards=rewards, propensities=0.5)
+    >>> seen, weights = ~np.isnan(rewards), missing_weights(log)
+    >>> bool(rewards[seen].mean() < -0.3), bool(abs(np.average(rewards[seen], weights=weights[seen])) < 0.1)
+    (True, True)
+    """
+    from sklearn.linear_model import LogisticRegression  # here, as it takes a second
+
+    if not isinstance(log, LoggedRounds):
+        raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds")
+    seen = ~np.isnan(log.rewards)
+    if seen.all():
+        return np.ones(len(log))
+    if not seen.any():
+        raise InvalidInput("no reward of the log ever came, wanted at least one")
+    more = np.empty((len(log), 0)) if also is None else matrix("also", also, len(log), None)
+    columns = np.hstack([log.x, log.z, more])
+    scale = columns.std(axis=0)
+    columns = (columns - columns.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    served = np.eye(log.n_arms)[log.arms]
+    known = np.hstack([columns, served])
+    model = LogisticRegression(max_iter=1000).fit(known, seen)
+    came = np.maximum(model.predict_proba(known)[:, 1], LEAST)
+    weights = np.where(seen, 1.0 / came, 0.0)
+    return np.asarray(weights * (seen.sum() / weights.sum()))

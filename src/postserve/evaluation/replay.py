@@ -1,0 +1,154 @@
+"""A policy's value from rounds that someone else served at random.
+
+Li, Chu, Langford and Wang (2011): go through the log in its order, let the policy choose for each x, and keep
+the rows in which it chose what had been served. Where arms were served at random, these rows are what the
+policy would have met.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.evaluation.serving import checked, column_of, each, served
+from postserve.types import FloatArray, IntArray, Rounds
+from postserve.validation import generator, one_of
+
+Method = Literal["rejection", "weighted"]
+
+
+class Replay(NamedTuple):
+    """What a replay counted: rows of the log in the order met, what they gave, and how much they weigh.
+
+    `offered` is the weight of all rows that it went through and whose reward came: their number, unless the
+    log has weights.
+    """
+
+    rows: IntArray
+    arms: IntArray
+    rewards: FloatArray
+    weights: FloatArray
+    offered: float
+
+    @property
+    def value(self) -> float:
+        """The mean reward: sum of weight·reward over the sum of weights; NaN where no row counted."""
+        total = float(self.weights.sum())
+        return float(self.weights @ self.rewards) / total if total > 0.0 else float("nan")
+
+    @property
+    def unbiased_value(self) -> float:
+        """Sum of weight·reward over the weight offered: without bias in logs of any length, but noisier."""
+        return float(self.weights @ self.rewards) / self.offered if self.offered > 0.0 else float("nan")
+
+
+def replay(
+    policy: Any, log: LoggedRounds | Rounds, rng: np.random.Generator, *, method: Method = "rejection"
+) -> Replay:
+    """Let a policy choose for each logged x in turn, learn from what it may, and say what it would have got.
+
+    "rejection": only rows whose arm the policy chose count, and only from these it learns: it plays as it
+    would have, for fewer rounds. Where arms were not equally likely, such a row is kept with a chance
+    inversely proportional to its propensity. "weighted": the policy learns from every row, as it could from
+    the log, and a row counts with the probability that the policy, as it stood, gives to the row's arm, over
+    its propensity: more rows, for a policy that need not explore.
+
+    Where `log` is a `Rounds` block, every arm's reward is known, so every row counts and nothing is rejected.
+    A log's reward that never came (NaN) is not counted; the row's z still teaches phi.
+
+    >>> from postserve import LinUCB, LoggedRounds
+    >>> rng = np.random.default_rng(0)
+    >>> arms, x = rng.integers(2, size=2000), rng.normal(size=(2000, 1))
+    >>> rewards = np.where(arms == (x[:, 0] > 0), 1.0, 0.0)  # arm 1 is right where x > 0
+    >>> log = LoggedRounds(x=x, z=np.empty((2000, 0)), arms=arms, rewards=rewards, propensities=0.5)
+    >>> found = replay(LinUCB(2, 1, intercept=True), log, rng)
+    >>> 900 < len(found.rows) < 1100, found.value > 0.9
+    (True, True)
+    """
+    one_of("method", method, ("rejection", "weighted"))
+    generator(rng)
+    if isinstance(log, Rounds):
+        _require(policy, "select", "update")
+        return _full_information(policy, checked(log, "log"), rng)
+    if not isinstance(log, LoggedRounds):
+        raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds, or Rounds")
+    gaps = ["observe"] if np.isnan(log.rewards).any() else []
+    _require(policy, "propensities" if method == "weighted" else "select", "update", *gaps)
+    _require_arms(policy, log.n_arms)
+    return _rejection(policy, log, rng) if method == "rejection" else _weighted(policy, log)
+
+
+def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator) -> Replay:
+    least = log.propensities.min()
+    keep = least / log.propensities  # 1 throughout where arms were equally likely
+    counted = []
+    for row in range(len(log)):
+        x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
+        chosen = policy.select(x, rng, **_told(policy, z)).arm
+        match = column_of(chosen, None, log.n_arms) == arm
+        if match and (keep[row] == 1.0 or rng.random() < keep[row]):
+            _learn(policy, x, arm, z, log.rewards[row])
+            counted.append(row)
+    rows = np.array(counted, dtype=np.int64)
+    return _replay(log, rows, log.weights[rows] / least)
+
+
+def _weighted(policy: Any, log: LoggedRounds) -> Replay:
+    chances = np.empty(len(log))
+    for row in range(len(log)):
+        x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
+        found = np.asarray(policy.propensities(x, **_told(policy, z)))
+        if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
+            raise InvalidInput(
+                f"the policy's propensities are {found!r:.60}, wanted {log.n_arms} probabilities, one an arm"
+            )
+        chances[row] = found[arm]
+        _learn(policy, x, arm, z, log.rewards[row])
+    return _replay(log, np.arange(len(log)), log.weights * chances / log.propensities)
+
+
+def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator) -> Replay:
+    n, k = rounds.rewards.shape
+    if rounds.arms is None:
+        _require_arms(policy, k)
+    arms, rewards = np.empty(n, dtype=np.int64), np.empty(n)
+    for row, (x, z, all_rewards, _, eligible) in enumerate(each(rounds)):
+        options = _told(policy, z) if eligible is None else {**_told(policy, z), "arms": eligible}
+        chosen = policy.select(x, rng, **options).arm
+        i = column_of(chosen, eligible, k)
+        arms[row], rewards[row] = chosen, all_rewards[i]
+        policy.update(served(x, i), int(arms[row]), served(z, i), float(rewards[row]))
+    return Replay(np.arange(n), arms, rewards, np.ones(n), float(n))
+
+
+def _require(policy: Any, *verbs: str) -> None:
+    for verb in verbs:
+        if not callable(getattr(policy, verb, None)):
+            raise InvalidInput(f"the policy, a {type(policy).__name__}, has no {verb}, wanted one that does")
+
+
+def _require_arms(policy: Any, n_arms: int) -> None:
+    """Where a policy says which arms it has, they are the log's; none are those of a decision set's rows."""
+    arms = tuple(getattr(policy, "arms", ()))
+    if arms and arms != tuple(range(n_arms)):
+        raise InvalidInput(f"the policy has arms {arms!r:.60}, wanted 0 to {n_arms - 1} as the log has")
+
+
+def _told(policy: Any, z: FloatArray) -> dict[str, FloatArray]:
+    """What `select` is given beside x: z, where an oracle asks for it."""
+    return {"z": z} if getattr(policy, "sees_z", False) else {}
+
+
+def _learn(policy: Any, x: FloatArray, arm: int, z: FloatArray, reward: float) -> None:
+    if np.isnan(reward):
+        policy.observe(x, arm, z)
+    else:
+        policy.update(x, arm, z, float(reward))
+
+
+def _replay(log: LoggedRounds, rows: IntArray, weights: FloatArray) -> Replay:
+    came = ~np.isnan(log.rewards)
+    counts = came[rows] & (weights > 0.0)
+    rows = rows[counts]
+    return Replay(rows, log.arms[rows], log.rewards[rows], weights[counts], float(log.weights[came].sum()))

@@ -1,0 +1,377 @@
+"""Any table as logged rounds: every kind of table, and the first row that cannot be used."""
+
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from postserve import InvalidInput, LoggedRounds, from_frame
+
+TABLE: dict[str, list[Any]] = {
+    "age": [31, 54, 40, 28, 61],
+    "city": ["Ulm", "Bonn", "Bonn", "Kiel", "Ulm"],
+    "member": [True, False, True, True, False],
+    "visits": [2.0, 0.0, 1.0, 4.0, 0.0],
+    "ad": ["b", "a", "b", "c", "a"],
+    "spend": [1.5, 0.0, 2.5, 4.0, 0.5],
+    "chance": [0.5, 0.25, 0.5, 0.25, 0.25],
+}
+COLUMNS: dict[str, Any] = {"x": ["age", "member"], "z": "visits", "arm": "ad", "reward": "spend"}
+
+
+def load(table: Any = None, **changes: Any) -> LoggedRounds:
+    return from_frame(TABLE if table is None else table, **{**COLUMNS, "propensity": "chance", **changes})
+
+
+def changed(name: str, row: int, value: Any) -> dict[str, list[Any]]:
+    column = list(TABLE[name])
+    column[row] = value
+    return {**TABLE, name: column}
+
+
+def tables(folder: Path) -> dict[str, Any]:
+    frame = pl.DataFrame(TABLE)
+    frame.write_csv(folder / "t.csv")
+    frame.write_parquet(folder / "t.parquet")
+    return {
+        "mapping": TABLE,
+        "arrays": {name: np.array(column) for name, column in TABLE.items()},
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "categorical": frame.with_columns(pl.col("ad").cast(pl.Categorical)),
+        "pandas": pd.DataFrame(TABLE),
+        "nullable": pd.DataFrame(TABLE).convert_dtypes(),
+        "labels": pd.DataFrame(TABLE, index=["a", "b", "c", "d", "e"]).astype({"ad": "category"}),
+        "csv": folder / "t.csv",
+        "parquet": str(folder / "t.parquet"),
+    }
+
+
+def test_every_kind_of_table_gives_the_same_rounds(tmp_path: Path) -> None:
+    for kind, table in tables(tmp_path).items():
+        log = load(table)
+        np.testing.assert_array_equal(log.x, [[31, 1], [54, 0], [40, 1], [28, 1], [61, 0]], err_msg=kind)
+        np.testing.assert_array_equal(log.z[:, 0], TABLE["visits"])
+        np.testing.assert_array_equal(log.arms, [1, 0, 1, 2, 0])
+        np.testing.assert_array_equal(log.rewards, TABLE["spend"])
+        np.testing.assert_array_equal(log.propensities, TABLE["chance"])
+        assert (log.arm_names, log.x_names, log.z_names) == (("a", "b", "c"), ("age", "member"), ("visits",))
+        assert (len(log), log.n_arms, log.dim_x, log.dim_z) == (5, 3, 2, 1)
+
+
+def test_arms_have_the_order_that_is_asked_for() -> None:
+    assert load(arms=["c", "a", "b"]).arms.tolist() == [2, 1, 2, 0, 1]
+    numbers = {**TABLE, "ad": [10, 9, 10, 2, 9]}
+    assert load(numbers).arm_names == ("2", "9", "10")
+    assert load({**TABLE, "ad": [1, "a", 1, "b", "a"]}).n_arms == 3
+
+
+def test_categories_are_spread_over_columns() -> None:
+    log = load(x=["city", "age"], categories="city")
+    assert log.x_names == ("city=Bonn", "city=Kiel", "city=Ulm", "age")
+    np.testing.assert_array_equal(log.x[:, :3].sum(axis=1), 1.0)
+    two = load(x="member", categories=["member"])
+    assert two.x_names == ("member=True",)
+    np.testing.assert_array_equal(two.x[:, 0], [1, 0, 1, 1, 0])
+
+
+def test_one_number_is_an_even_share() -> None:
+    np.testing.assert_allclose(load(propensity=0.33).propensities, 1 / 3)
+    for wrong in (0.5, 0.0, 1.0, float("nan"), True, None):
+        with pytest.raises(InvalidInput, match=r"propensity is .* with 3 arms, wanted 0\.333"):
+            load(propensity=wrong)
+
+
+def test_propensities_that_the_log_belies_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    arms = rng.choice(["a", "b", "c"], size=4000, p=[0.4, 0.4, 0.2])
+    right = np.where(arms == "c", 0.2, 0.4)
+    table = {"x": rng.normal(size=4000), "a": arms, "r": rng.normal(size=4000), "p": right, "low": right / 2}
+    roles: dict[str, Any] = {"x": "x", "arm": "a", "reward": "r"}
+    assert len(from_frame(table, **roles, propensity="p")) == 4000
+    with pytest.raises(InvalidInput, match=r"arm 'c' was served in \d+\.\d% of 4,000 rows, wanted a column"):
+        from_frame(table, **roles, propensity=1 / 3)
+    with pytest.raises(InvalidInput, match=r"'low' is too small for arm 'a': its rows.* are \d\.\d+ times"):
+        from_frame(table, **roles, propensity="low")
+
+
+def test_a_log_without_follow_ups_has_no_z() -> None:
+    assert load(z=()).z.shape == (5, 0)
+
+
+def test_decimals_are_numbers() -> None:
+    assert load(changed("visits", 0, Decimal("2.0"))).z[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_rewards_that_never_came(missing: Any) -> None:
+    table = changed("spend", 3, missing)
+    with pytest.raises(InvalidInput, match=r"reward column 'spend' has no value at row 3.* missing_reward="):
+        load(table)
+    kept = load(table, missing_reward="keep")
+    assert np.flatnonzero(np.isnan(kept.rewards)).tolist() == [3]
+    table["ad"] = ["b", "a", "b", "a", "a"]
+    dropped = load(table, missing_reward="drop")
+    assert (len(dropped), dropped.x[:, 0].tolist()) == (4, [31, 54, 40, 61])
+
+
+def test_what_is_wrong_in_a_row_that_is_dropped_does_not_matter() -> None:
+    table = changed("spend", 1, None)
+    table["age"] = [31, "unknown", 40, 28, 61]
+    assert len(load(table, missing_reward="drop")) == 4
+
+
+@pytest.mark.parametrize("name", ["age", "visits", "spend", "chance"])
+@pytest.mark.parametrize(("value", "told"), [("n/a", "'n/a'"), (float("inf"), "inf"), ("", "''")])
+def test_what_is_no_number_is_named_with_its_row(name: str, value: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"column '{name}' has {told} at row 2, wanted a"):
+        load(changed(name, 2, value))
+
+
+@pytest.mark.parametrize("name", ["age", "member", "visits", "ad", "chance"])
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA])
+def test_what_is_missing_is_named_with_its_row(name: str, value: Any) -> None:
+    table = changed(name, 4, value)
+    for frame in (table, pd.DataFrame(table), *([pl.DataFrame(table)] if value is None else [])):
+        with pytest.raises(InvalidInput, match=rf"column '{name}' has no value at row 4"):
+            load(frame)
+
+
+def test_a_text_deep_in_a_file_is_found_there(tmp_path: Path) -> None:
+    """The whole column is text then; the row that says no number is told, not the first."""
+    rng = np.random.default_rng(0)
+    ages = [str(age) for age in rng.integers(20, 80, size=5000)]
+    ages[4321] = "forty"
+    table = {"age": ages, "ad": rng.integers(2, size=5000), "won": rng.random(5000)}
+    pl.DataFrame(table).write_csv(tmp_path / "t.csv")
+    for frame in (tmp_path / "t.csv", table):
+        with pytest.raises(InvalidInput, match="x column 'age' has 'forty' at row 4321, wanted a number"):
+            from_frame(frame, x="age", arm="ad", reward="won", propensity=0.5)
+
+
+@pytest.mark.parametrize(("name", "value"), [("age", 40), ("visits", 0.0), ("spend", 1.0)])
+def test_a_column_that_never_varies_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"column '{name}' has {value}.* in every row, from row 0 on"):
+        load({**TABLE, name: [value] * 5})
+
+
+def test_a_category_that_never_varies_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="x column 'city' has Ulm in every row, from row 0 on"):
+        load({**TABLE, "city": ["Ulm"] * 5}, x=["age", "city"], categories="city")
+
+
+def test_unknown_arms_are_named_with_their_row() -> None:
+    with pytest.raises(InvalidInput, match="arm column 'ad' has 'c' at row 3, wanted one of 'a', 'b'"):
+        load(arms=["a", "b"])
+    with pytest.raises(InvalidInput, match="arms has 'd', which arm column 'ad' never has"):
+        load(arms=["a", "b", "c", "d"])
+    with pytest.raises(InvalidInput, match="'a' in every row, from row 0 on, wanted at least 2 arms"):
+        load({**TABLE, "ad": ["a"] * 5})
+    with pytest.raises(InvalidInput, match="wanted each once"):
+        load(arms=["a", "b", "c", "c"])
+
+
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.5])
+def test_propensities_are_probabilities(value: float) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"propensity column 'chance' has .* at row 1, wanted a probability"
+    ):
+        load(changed("chance", 1, value))
+
+
+def test_a_column_has_one_place() -> None:
+    with pytest.raises(InvalidInput, match="column 'spend' is in x and in reward"):
+        load(x=["age", "spend"])
+    with pytest.raises(InvalidInput, match="column 'visits' is in x and in z"):
+        load(x=["age", "visits"])
+    with pytest.raises(InvalidInput, match="categories has 'city', wanted columns of x or z"):
+        load(categories="city")
+
+
+def test_columns_that_are_not_there_are_named() -> None:
+    with pytest.raises(InvalidInput, match=r"no column 'spent' \(there is 'spend'\), wanted one"):
+        load(reward="spent")
+    twice = pd.DataFrame(TABLE).rename(columns={"city": "age"})
+    with pytest.raises(InvalidInput, match="2 columns 'age', wanted one"):
+        load(twice)
+    with pytest.raises(InvalidInput, match="column 'visits' has 2 rows, wanted 5 as 'age' has"):
+        load({**TABLE, "visits": [1.0, 2.0]})
+    with pytest.raises(InvalidInput, match="x names no column"):
+        load(x=[])
+    with pytest.raises(InvalidInput, match="reward is 3, wanted the name of a column"):
+        load(reward=3)
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="frame is a list, wanted a pandas or polars table"):
+        load([1, 2])
+    with pytest.raises(InvalidInput, match=r"there is no file .*none\.csv"):
+        load(tmp_path / "none.csv")
+    (tmp_path / "t.xlsx").write_bytes(b"")
+    with pytest.raises(InvalidInput, match=r"ends in '\.xlsx', wanted \.csv or \.parquet"):
+        load(tmp_path / "t.xlsx")
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match=r"cannot be read .*wanted a whole \.parquet file"):
+        load(tmp_path / "t.parquet")
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(InvalidInput, match=r"cannot be read .*wanted a whole \.csv file"):
+        load(tmp_path / "empty.csv")
+    (tmp_path / "head.csv").write_text(",".join(TABLE) + "\n")
+    with pytest.raises(InvalidInput, match=r"a value in 0 of 0 rows, wanted at least 2"):
+        load(tmp_path / "head.csv")
+
+
+def test_polars_whole_numbers_stay_whole_beside_a_gap() -> None:
+    large = 2**53
+    ids = [large, large + 1, None, large + 2, large]
+    rewards = [1.0, 2.0, None, 4.0, 5.0]
+    frame = pl.DataFrame({**TABLE, "ad": ids, "spend": rewards})
+    log = load(frame, missing_reward="drop")
+    assert log.arm_names == (str(large), str(large + 1), str(large + 2))
+
+
+@pytest.mark.parametrize("value", [10**400, Decimal("sNaN"), Decimal("Infinity")])
+def test_numbers_that_are_none_are_refused_not_raised(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="x column 'age' has"):
+        load(changed("age", 2, value))
+
+
+def test_masked_columns_are_refused() -> None:
+    hidden = np.ma.array(TABLE["spend"], mask=[0, 0, 0, 0, 1])
+    with pytest.raises(InvalidInput, match="column 'spend' has masked entries"):
+        load({**TABLE, "spend": hidden})
+
+
+@pytest.mark.parametrize("column", [5, "abcde", None, {1, 2}, np.zeros((5, 1)), [[1], [2], [3], [4], [5]]])
+def test_what_is_no_column_is_refused(column: Any) -> None:
+    with pytest.raises(InvalidInput, match="column 'age' "):
+        load({**TABLE, "age": column})
+
+
+def test_arms_that_are_no_labels_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"arm column 'ad' has \['a'\] at row 1"):
+        load(changed("ad", 1, ["a"]))
+    for arms in ([], {"a", "b", "c"}, [["a"], ["b"]]):
+        with pytest.raises(InvalidInput, match="wanted a list of the values that arm column 'ad' may have"):
+            load(arms=arms)
+    with pytest.raises(InvalidInput, match="under a name of its own"):
+        load({**TABLE, "ad": [1, "1", 1, "1", 1]})
+
+
+def test_the_row_with_the_odd_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('x,a,r\n1,0,1\n2,1,2\n" 3",0,3\n+4,1,4\n')
+    with pytest.raises(InvalidInput, match="x column 'x' has ' 3' at row 2"):
+        from_frame(tmp_path / "t.csv", x="x", arm="a", reward="r", propensity=0.5)
+    with pytest.raises(InvalidInput, match="x column 'age' has '54' at row 1"):
+        load({**TABLE, "age": [31, "54", "x", 28, 61]})
+
+
+@pytest.mark.parametrize(("k", "told"), [(6, 0.17), (8, 0.12), (8, 0.13), (12, 0.08), (15, 0.07), (34, 0.03)])
+def test_even_shares_of_two_digits_are_taken(k: int, told: float) -> None:
+    table = {"x": range(2 * k), "a": [*range(k)] * 2, "r": range(2 * k)}
+    log = from_frame(table, x="x", arm="a", reward="r", propensity=told)
+    assert log.propensities[0] == pytest.approx(1 / k)
+
+
+def test_a_damaged_parquet_is_refused_however_polars_takes_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "t.parquet")
+    whole = bytearray((tmp_path / "t.parquet").read_bytes())
+    for _ in range(40):
+        damaged = whole.copy()
+        for at in rng.integers(4, len(whole) // 2, size=3):  # not the footer, whose sizes can end the process
+            damaged[at] ^= 0xFF
+        (tmp_path / "t.parquet").write_bytes(damaged)
+        with suppress(InvalidInput):  # some damage only changes a number
+            load(tmp_path / "t.parquet")
+
+
+# Rounds made by hand.
+
+
+def rounds(**changes: Any) -> LoggedRounds:
+    parts: dict[str, Any] = {"x": [[0.0, 1.0], [2.0, 5.0]], "z": [[1.0], [3.0]], "arms": [0, 1]}
+    return LoggedRounds(**{**parts, "rewards": [1.0, np.nan], "propensities": 0.5, **changes})
+
+
+def test_rounds_of_arrays() -> None:
+    log = rounds()
+    assert (log.x_names, log.z_names, log.arm_names) == (("x0", "x1"), ("z0",), ("0", "1"))
+    told = "LoggedRounds(2 rows, 2 columns of x, 1 of z, 2 arms (0, 1), 1 rewards missing)"
+    assert repr(log) == told
+    np.testing.assert_array_equal(log.take([1]).changed(arms=[0]).x, [[2.0, 5.0]])
+    np.testing.assert_allclose(log.standardised().x, [[-1.0, -1.0], [1.0, 1.0]])
+    with pytest.raises(InvalidInput, match="column 'z0' is the same in every row"):
+        rounds(z=[[1.0], [1.0]]).standardised()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"x": [[1.0], [np.nan]]}, "x has nan"),
+        ({"x": []}, "x has shape"),
+        ({"z": [[1.0]]}, "z has shape"),
+        ({"arms": [0, -1]}, "arms has -1 at row 1"),
+        ({"arms": [0, 2], "arm_names": ["a", "b"]}, "arms has 2 at row 1, wanted 0 to 1"),
+        ({"arms": [0, 0]}, "there is 1 arm"),
+        ({"arms": [0.0, 1.0]}, "arms is"),
+        ({"arms": [0]}, "arms has shape"),
+        ({"rewards": [np.inf, 0.0]}, "rewards has inf"),
+        ({"rewards": [0.0]}, "rewards has shape"),
+        ({"rewards": ["a", "b"]}, "rewards"),
+        ({"propensities": [0.5, 0.0]}, "propensities has 0.0 at row 1"),
+        ({"weights": [-1.0, 1.0]}, "weights has -1.0 at row 0"),
+        ({"x_names": ["a"]}, "x_names has 1 names, wanted 2"),
+        ({"x_names": 5}, "x_names is 5, wanted a list of different names"),
+        ({"arm_names": "ab"}, "arm_names is 'ab', wanted a list"),
+        ({"arm_names": ["a", "a"]}, "wanted a list of different names"),
+        ({"arms": [0, 10**12]}, "arms has 1000000000000 at row 1, wanted arm_names"),
+        ({"propensities": 1e-300}, "propensities has 1e-300 at row 0"),
+        ({"rewards": np.ma.array([1.0, 2.0], mask=[0, 1])}, "rewards has masked entries"),
+        ({"rewards": [[1.0], [1.0, 2.0]]}, "rewards is no array"),
+    ],
+)
+def test_rounds_that_do_not_fit_are_refused(changes: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        rounds(**changes)
+
+
+def test_rounds_are_nobody_elses() -> None:
+    x, chances = np.array([[0.0, 1.0], [2.0, 5.0]]), np.array([0.5, 0.5])
+    log = rounds(x=x, propensities=chances)
+    x[:], chances[:] = 9.0, -1.0
+    assert log.x.tolist() == [[0.0, 1.0], [2.0, 5.0]]
+    assert log.propensities.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        log.x[0, 0] = 3.0
+
+
+@pytest.mark.parametrize("rows", [[], [999], [0.5], [True]])
+def test_rows_that_are_not_there_are_refused(rows: Any) -> None:
+    with pytest.raises(InvalidInput, match="wanted"):
+        rounds().take(rows)
+
+
+def test_a_part_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="there is no part 'reward', wanted one of x, z"):
+        rounds().changed(reward=[1.0])
+
+
+@pytest.mark.parametrize("value", [0.1, 123.456, 1e-200])
+@pytest.mark.parametrize("n", [2, 7, 200])
+def test_constant_columns_are_constant_however_they_round(value: float, n: int) -> None:
+    arms = np.arange(n) % 2
+    log = LoggedRounds(
+        x=np.full((n, 1), value), z=np.empty((n, 0)), arms=arms, rewards=arms, propensities=0.5
+    )
+    with pytest.raises(InvalidInput, match="column 'x0' is the same in every row"):
+        log.standardised()
+    varied = log.changed(x=value * np.arange(1.0, n + 1.0)[:, None])
+    np.testing.assert_allclose(varied.standardised().x.std(), 1.0)
