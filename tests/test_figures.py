@@ -1,7 +1,9 @@
 """Every figure in its quick form, and figure 1 in the paper's, with the numbers it is expected to have."""
 
+import html
 import io
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postserve import LinUCB, Observation1, Study, SyntheticEnvironment, simulate
+from postserve import InvalidInput, LinUCB, Observation1, Study, SyntheticEnvironment, simulate
 from postserve.experiments import style
 from postserve.experiments.bounds import CONSTANTS, bounds_of, lies_below
 from postserve.experiments.cells import kept_cells
@@ -39,24 +41,34 @@ from postserve.experiments.figures.sensitivity import settings as sensitivity
 from postserve.experiments.figures.theory import settings as theory_figure
 from postserve.experiments.figures.thompson import settings as thompson
 from postserve.experiments.progress import progress_bar
-from postserve.experiments.reproduce import plan, reproduce
+from postserve.experiments.reproduce import lacks_data, plan, reproduce
 from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def quick(tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None) -> Path:
+    """All figures but those whose data are not here."""
     out = tmp_path_factory.mktemp("quick")
-    plans = plan(["all"], quick=True, seeds=2, horizon=120)
-    assert [planned.figure.name for planned, _ in reproduce(plans, out)] == list(FIGURES)
+    plans = plan(["all"], quick=True, seeds=2, horizon=120, data=data_if_any or out)
+    wanted = [name for name, figure in FIGURES.items() if data_if_any or not figure.data]
+    assert [planned.figure.name for planned, _ in reproduce(plans, out)] == wanted
     return out
 
 
+@pytest.fixture
+def folder(quick: Path, name: str, request: pytest.FixtureRequest) -> Path:
+    """A figure's, or a skip that says which data it wants."""
+    if FIGURES[name].data:
+        request.getfixturevalue("real_data")
+    return quick / name
+
+
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_has_its_files(quick: Path, name: str) -> None:
-    rows = json.loads((quick / name / "summary.json").read_text())
-    runs = pl.read_parquet(quick / name / "runs.parquet")
+def test_a_figure_has_its_files(folder: Path, name: str) -> None:
+    rows = json.loads((folder / "summary.json").read_text())
+    runs = pl.read_parquet(folder / "runs.parquet")
     measure = FIGURES[name].measure
     assert runs.columns == ["environment", "policy", "seed", "round", measure]
     pairs = {(row["environment"], row["policy"]) for row in rows}
@@ -69,14 +81,15 @@ def test_a_figure_has_its_files(quick: Path, name: str) -> None:
             pl.col("round") == row["horizon"],
         )[measure]
         assert row[f"final_{measure}_mean"] == pytest.approx(final.mean())
-        assert len(final) == row["seeds"] == 2
-    assert (quick / name / "figure.pdf").read_bytes().startswith(b"%PDF")
+        assert len(final) == row["seeds"] == 2 or FIGURES[name].data
+        assert len(final) == row["seeds"]
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_picture_shows_something_everywhere(quick: Path, name: str) -> None:
+def test_a_picture_shows_something_everywhere(folder: Path, name: str) -> None:
     """No half of it is blank, and colours other than grey are there."""
-    image = matplotlib.image.imread(io.BytesIO((quick / name / "figure.png").read_bytes()), format="png")
+    image = matplotlib.image.imread(io.BytesIO((folder / "figure.png").read_bytes()), format="png")
     assert min(image.shape[:2]) > 300
     for half in (*np.array_split(image, 2, axis=0), *np.array_split(image, 2, axis=1)):
         ink = (half[..., :3] < 0.9).any(axis=-1).mean()
@@ -93,9 +106,51 @@ def test_a_picture_has_the_same_bytes_each_time(quick: Path) -> None:
 
 def test_the_report_has_every_figure(quick: Path) -> None:
     page = (quick / "report.html").read_text()
-    for figure in FIGURES.values():
-        assert f'id="{figure.name}"' in page
-    assert page.count("<img") == len(FIGURES)
+    there = [name for name in FIGURES if (quick / name / "section.json").exists()]
+    assert set(FIGURES) - set(there) <= {name for name, figure in FIGURES.items() if figure.data}
+    for name in there:
+        assert f'id="{name}"' in page
+    assert page.count("<img") == len(there)
+
+
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.headline])
+def test_what_real_data_said_opens_the_report(folder: Path, name: str) -> None:
+    section = json.loads((folder / "section.json").read_text())
+    page = (folder.parent / "report.html").read_text()
+    told = html.escape(section["headline"])
+    assert "poLinUCB" in told
+    opening = re.findall(r"</h1>\n<p><b>(.*?)</b></p>", page)[0]
+    assert told[1:].removesuffix(".") in opening
+    assert f"<p><b>{told}</b></p>" in page[page.index(f'id="{name}"') :]
+    assert "--data" in section["command"]
+
+
+@pytest.mark.parametrize("name", ["trials"])
+def test_the_trials_have_a_table_each_with_intervals(folder: Path, name: str) -> None:
+    rows = json.loads((folder / "summary.json").read_text())
+    assert all(row["low"] <= row["final_value_mean"] <= row["high"] for row in rows)
+    found = tables(rows)
+    assert len(found) == 14
+    assert all("[95% interval]" in table.title for table in found)
+    settings = json.loads((folder / "section.json").read_text())["settings"]
+    assert settings["missing rewards"].startswith("797 counts of CD4 at 96 weeks, and 183 patients")
+
+
+def test_figures_without_their_data_are_left_out_of_all_and_refused_by_name(tmp_path: Path) -> None:
+    assert {planned.figure.name for planned in plan(["all"], data=tmp_path)} == {
+        name for name, figure in FIGURES.items() if not figure.data
+    }
+    with pytest.raises(InvalidInput, match=r"movielens-100k is not at .*postserve data fetch movielens-100k"):
+        plan(["figure2"], data=tmp_path)
+
+
+def test_damaged_data_are_found_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "ml-100k").mkdir()
+    (tmp_path / "ml-100k" / "u.data").write_text("196")
+    assert "figure2" not in {planned.figure.name for planned in plan(["all"], data=tmp_path)}
+    assert "u.data is cut short" in str(lacks_data(FIGURES["figure2"], tmp_path))
+    with pytest.raises(InvalidInput, match=r"u\.data is cut short: .* gets it anew"):
+        plan(["figure2"], data=tmp_path)
 
 
 def test_tables_turn_where_environments_are_many(quick: Path) -> None:

@@ -5,6 +5,7 @@ from postserve.experiments.figures.action_dependent import ACTION_DEPENDENT
 from postserve.experiments.figures.exponents import EXPONENTS
 from postserve.experiments.figures.features import FEATURES_FIGURE
 from postserve.experiments.figures.figure1 import FIGURE1
+from postserve.experiments.figures.figure2 import FIGURE2
 from postserve.experiments.figures.figure3 import FIGURE3
 from postserve.experiments.figures.figure4 import FIGURE4
 from postserve.experiments.figures.hybrid import HYBRID_FIGURE
@@ -13,11 +14,13 @@ from postserve.experiments.figures.observation1 import OBSERVATION1
 from postserve.experiments.figures.sensitivity import SENSITIVITY
 from postserve.experiments.figures.theory import THEORY
 from postserve.experiments.figures.thompson import THOMPSON_FIGURE
+from postserve.experiments.figures.trials import TRIALS
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
     for figure in (
         FIGURE1,
+        FIGURE2,
         FIGURE3,
         FIGURE4,
         OBSERVATION1,
@@ -29,5 +32,6 @@ FIGURES: dict[str, Figure] = {
         FEATURES_FIGURE,
         THOMPSON_FIGURE,
         THEORY,
+        TRIALS,
     )
 }

@@ -1,0 +1,75 @@
+"""The trials as logs, jokes as tables, and the halves of them that runs go through."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.data import LoggedRounds, actg175, actg175_course, hillstrom, jester
+from postserve.evaluation import missing_weights
+from postserve.types import FloatArray, IntArray, Rounds
+
+CD4 = "ACTG 175, CD4 at 96 weeks"
+CD4_COMPLETE = "ACTG 175, CD4, complete cases"
+NO_EVENT = "ACTG 175, no event by 96 weeks"
+CONVERSION = "Hillstrom, conversion"
+SPEND = "Hillstrom, spend"
+LOGGED = (CD4, CD4_COMPLETE, NO_EVENT, CONVERSION, SPEND)
+JOKES = "Jester, one draw of jokes"
+DRAWN_JOKES = "Jester, a draw of jokes for each order"
+FULL = (JOKES, DRAWN_JOKES)
+
+CUTS = 16
+"""Rows are cut into halves in so many ways; seeds 2d and 2d + 1 are both halves of cut d % CUTS, each in an
+order of its own. Where orders share a cut, their luck can be told from what the rows bring."""
+JOKES_X, JOKES_Z, JOKES_ARMS = 20, 40, 10
+
+
+def logs(data: Path | None) -> dict[str, LoggedRounds]:
+    """The randomised trials, columns of x and z standardised; no reward is looked at for that."""
+    cd4, no_event = (actg175(data, reward=reward).standardised() for reward in ("cd4", "no_event"))
+    spend, conversion = (hillstrom(data, reward=reward).standardised() for reward in ("spend", "conversion"))
+    off_treatment, event, _ = actg175_course(data).T
+    return {
+        CD4: cd4.changed(weights=missing_weights(cd4, also=np.column_stack([off_treatment, event]))),
+        CD4_COMPLETE: cd4.take(np.flatnonzero(~np.isnan(cd4.rewards))),
+        NO_EVENT: no_event.changed(weights=missing_weights(no_event, also=off_treatment[:, None])),
+        CONVERSION: conversion,
+        SPEND: spend,
+    }
+
+
+def complete_users(data: Path | None) -> FloatArray:
+    """The ratings of those who rated every joke: what they would have given to any."""
+    ratings = jester(data)
+    return ratings[~np.isnan(ratings).any(axis=1)]
+
+
+def sample(n: int, rows: int) -> IntArray:
+    """All rows, or a random sample of so many."""
+    chosen: npt.NDArray[np.int64] = np.random.default_rng(n).permutation(n)[:rows]
+    return np.sort(chosen)
+
+
+def half(n: int, seed: int) -> IntArray:
+    """The rows of one half of a cut, in the order of this seed. An odd row is left out."""
+    draw, second = divmod(seed, 2)
+    cut = np.random.default_rng([draw % CUTS, n]).permutation(n)
+    rows = cut[second * (n // 2) : (second + 1) * (n // 2)]
+    return np.random.default_rng([seed, n, 1]).permutation(rows)
+
+
+def half_of_log(log: LoggedRounds, seed: int) -> LoggedRounds:
+    """What one replay goes through."""
+    return log.take(half(len(log), seed))
+
+
+def half_of_users(ratings: FloatArray, fixed: bool, seed: int) -> Rounds:
+    """Users and jokes of one run: ratings of 20 jokes are x, of 40 others z, and 10 more are the arms."""
+    users = half(len(ratings), seed)
+    jokes = np.random.default_rng([7, 0 if fixed else seed // 2]).permutation(ratings.shape[1])
+    centred = (ratings - ratings.mean(axis=0)) / ratings.std(axis=0)
+    last = JOKES_X + JOKES_Z
+    shown, then, arms = jokes[:JOKES_X], jokes[JOKES_X:last], jokes[last : last + JOKES_ARMS]
+    rewards = ratings[np.ix_(users, arms)]
+    return Rounds(centred[np.ix_(users, shown)], centred[np.ix_(users, then)], rewards, rewards)
