@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import partial
@@ -138,20 +138,26 @@ def _array(name: str, column: Any) -> Column:
     if hasattr(column, "to_numpy"):
         array = np.asarray(column.to_numpy())
     else:
-        try:
-            listed = list(column) if not isinstance(column, str | bytes | Mapping | Set) else None
-        except TypeError:
-            listed = None
-        if listed is None:
-            raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted a value for each row")
-        array = column if isinstance(column, np.ndarray) else np.empty(len(listed), dtype=object)
-        if array is not column:
-            array[:] = listed
-            if all(type(value) in (int, float, bool) for value in listed):
-                array = np.asarray(listed, dtype=np.float64 if float in map(type, listed) else None)
+        array = column if isinstance(column, np.ndarray) else _array_of_list(name, column)
     if array.ndim != 1:
         raise InvalidInput(f"column {name!r} has shape {array.shape}, wanted a value for each row")
     return array
+
+
+def _array_of_list(name: str, column: Any) -> Column:
+    if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
+        raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted a value for each row")
+    listed = list(column)
+    if {type(value) for value in listed} <= {int, float, bool}:
+        return np.asarray(listed, dtype=object if _too_large(listed) else None)
+    objects = np.empty(len(listed), dtype=object)
+    objects[:] = listed
+    return objects
+
+
+def _too_large(listed: Sequence[Any]) -> bool:
+    """Whether a whole number is beyond what an array of them holds."""
+    return any(type(value) is int and abs(value) >= 2**63 for value in listed)
 
 
 def _collected(frame: Any) -> Any:
