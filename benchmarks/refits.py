@@ -5,8 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment, simulate
-from postserve.linalg import evidence
-from postserve.linalg.ridge import RidgeModels
+from postserve.linalg.prior import BlockPrior
 
 
 def measure(quick: bool = False) -> dict[str, float]:
@@ -24,21 +23,17 @@ def measure(quick: bool = False) -> dict[str, float]:
 def _share(horizon: int) -> tuple[float, float, float]:
     env = SyntheticEnvironment("polynomial", seed=0)
     spent, evaluations = [], []
-    fit, adopt = RidgeModels._fit, RidgeModels._adopt
+    renew = BlockPrior.renew
 
-    def timed(function: Any) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
-            start = time.perf_counter()
-            result = function(*args, **options)
-            spent.append(time.perf_counter() - start)
-            if isinstance(result, evidence.Fit):
-                evaluations.append(result.evaluations)
-            return result
-
-        return call
+    def timed(prior: BlockPrior, learner: Any) -> None:
+        start = time.perf_counter()
+        renew(prior, learner)
+        spent.append(time.perf_counter() - start)
+        if prior.fitted_at == prior.updates:
+            evaluations.append(prior.evaluations)
 
     policy = PoLinUCB(10, RidgeMap(100, 5, features=env.features))
-    with patch.object(RidgeModels, "_fit", timed(fit)), patch.object(RidgeModels, "_adopt", timed(adopt)):
+    with patch.object(BlockPrior, "renew", timed):
         start = time.perf_counter()
         simulate(policy, env, horizon, seed=0)
         total = time.perf_counter() - start

@@ -127,7 +127,7 @@ class OneRowForAll(RidgeMap):
 
 class GivesItsOwnArray(RidgeMap):
     def predict(self, x: Any, arms: Any = (0,)) -> Any:
-        held = self._models._held
+        held = self._models.held
         return held.vectors[0, 0, :, :2] if held.counts[0] else super().predict(x, arms)
 
 

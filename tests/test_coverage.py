@@ -19,7 +19,7 @@ def worst_miss(phi_hat: Any, Phi: Any) -> float:
 
     Both grow with x: it is ||(Phi_hat - Phi) F^{1/2}|| over the radius at a width of one.
     """
-    root = np.linalg.cholesky(phi_hat._models.gram[0] + RIDGE * np.eye(DIM_X))
+    root = np.linalg.cholesky(phi_hat._models.gram_of()[0] + RIDGE * np.eye(DIM_X))
     at_width_one = phi_hat.radius(root[:, 0])[0]  # F^{1/2} e_1 has width ||e_1|| = 1
     return float(np.linalg.norm((phi_hat.weights - Phi) @ root, ord=2) / at_width_one)
 
@@ -59,7 +59,9 @@ def worst() -> Any:
             reward = float(weights[arm] @ np.concatenate([x, z]) + NOISE * rng.standard_normal())
             policy.update(x, arm, z, reward)
             off = policy.weights - weights
-            error = np.sqrt(np.einsum("ai,aij,aj->a", off, models.gram, off) + RIDGE * (off**2).sum(axis=1))
+            error = np.sqrt(
+                np.einsum("ai,aij,aj->a", off, models.gram_of(), off) + RIDGE * (off**2).sum(axis=1)
+            )
             found[seed, 0] = max(found[seed, 0], (error / policy._arms.radius(slots)).max())
             found[seed, 1] = max(found[seed, 1], worst_miss(policy.context_map, Phi))
     return found

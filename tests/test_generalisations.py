@@ -89,7 +89,9 @@ def test_an_oracle_takes_a_row_of_z_an_arm() -> None:
     rng = np.random.default_rng(0)
     assert policy.select([1.0], rng, z=[[1.0], [4.0]]).arm == 1
     assert policy.select([[1.0], [1.0]], rng, z=[[4.0], [1.0]]).arm == 0
-    with pytest.raises(InvalidInput, match=r"z has shape \(3, 1\), wanted \(1,\), or \(2, 1\): a row an arm"):
+    with pytest.raises(
+        InvalidInput, match=r"z has shape \(3, 1\), wanted \(1,\), or \(2, 1\): one row per arm"
+    ):
         policy.select([1.0], rng, z=[[1.0], [4.0], [5.0]])
 
 
@@ -153,10 +155,10 @@ def test_memory_is_linear_in_the_candidates(optimism: Any) -> None:
 def test_what_decision_sets_cannot_do_is_said() -> None:
     with pytest.raises(InvalidInput, match="model is 'disjoint', wanted 'shared' where n_arms is None"):
         LinUCB(None, 3)
-    with pytest.raises(InvalidInput, match="context_map has a map an arm, wanted one for all"):
+    with pytest.raises(InvalidInput, match="context_map has one map per arm, wanted one for all"):
         PoLinUCB(None, PerArmMap(RidgeMap(3, 2)), model="shared")
     policy = LinUCB(None, 3, model="shared")
-    with pytest.raises(InvalidInput, match=r"x has shape \(3,\), wanted \(n, 3\): a row a candidate"):
+    with pytest.raises(InvalidInput, match=r"x has shape \(3,\), wanted \(n, 3\): one row per candidate"):
         policy.select(np.zeros(3), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="the candidates are the arms"):
         policy.select(np.zeros((2, 3)), np.random.default_rng(0), arms=[0])
@@ -354,11 +356,11 @@ def draws_by_hand(policy: PoLinTS, x: Any, n: int) -> Any:
     rng = np.random.default_rng(1)
     models, sigma = policy._arms.models, policy._arms.noise()
     wins = np.zeros(policy.n_arms)
-    roots = np.linalg.cholesky(models.inverse)
+    roots = np.linalg.cholesky(models.inverse_of())
     for _ in range(n):
         z = policy.context_map.sample(x, policy.arms, rng)
-        w = models.weights[:, 0] + sigma * np.einsum(
-            "kij,kj->ki", roots, rng.normal(size=models.weights[:, 0].shape)
+        w = models.weights_of()[:, 0] + sigma * np.einsum(
+            "kij,kj->ki", roots, rng.normal(size=models.weights_of()[:, 0].shape)
         )
         wins[int(((np.hstack([np.repeat(x[None], policy.n_arms, axis=0), z])) * w).sum(axis=1).argmax())] += 1
     return wins / n

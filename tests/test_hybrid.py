@@ -15,6 +15,7 @@ from postserve.linalg.hybrid_evidence import HybridObjective
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.ridge import RidgeModels
+from postserve.linalg.ridge import sums_of as sums_in
 from postserve.state import Stored
 from postserve.types import FloatArray
 
@@ -35,20 +36,20 @@ class Joint:
         precision = np.zeros(((n + 1) * dim, (n + 1) * dim), dtype=object)
         precision[:] = Decimal(0)
         moment = np.full((n + 1) * dim, Decimal(0), dtype=object)
-        own, first = decimals(np.diag(models.ridge)), slice(0, dim)
+        own, first = decimals(np.diag(models.own.ridge)), slice(0, dim)
         precision[first, first] += decimals(np.diag(models.shared.ridge))
         if rows is not None:
             precision[first, first] += decimals(rows[0])
             moment[first] += decimals(rows[1])
         for a in range(n):
             at = slice((a + 1) * dim, (a + 2) * dim)
-            S, b = decimals(models.gram[a]), decimals(models.moment[a, 0])
+            S, b = decimals(models.own.gram_of()[a]), decimals(models.own.moment_of()[a, 0])
             for i in (first, at):
                 moment[i] += b
                 for j in (first, at):
                     precision[i, j] += S
             precision[at, at] += own
-        prior = np.concatenate([models.shared.ridge, np.tile(models.ridge, n)])
+        prior = np.concatenate([models.shared.ridge, np.tile(models.own.ridge, n)])
         inverse, log_det = solved(precision)
         w = inverse @ moment
         parts = [slice((a + 1) * dim, (a + 2) * dim) for a in range(n)]
@@ -93,7 +94,7 @@ def badly_scaled(rng: np.random.Generator, n: int) -> FloatArray:
     return rng.standard_normal((n, DIM)) * np.logspace(-5, 5, DIM)
 
 
-def teach(models: RidgeModels, rng: np.random.Generator, n: int, features: Any = well_scaled) -> FloatArray:
+def teach(models: HybridModels, rng: np.random.Generator, n: int, features: Any = well_scaled) -> FloatArray:
     U = features(rng, n)
     targets = (U / np.abs(U).max(axis=0)) @ rng.standard_normal((DIM, 1)) + 0.1 * rng.standard_normal((n, 1))
     for u, y in zip(U, targets, strict=True):
@@ -108,11 +109,11 @@ def require_equal(
     joint = Joint(models, rows)
     arms = np.arange(models.n_models)
     everything = slice(0, models.dim)
-    blocks = models.inverse_blocks(arms, everything, everything)
+    blocks = models.inverse_of(arms, everything, everything)
     weights = models.weights_of(arms)[:, 0]
     U = np.random.default_rng(0).standard_normal((models.n_models, models.dim))
-    scales = np.sqrt(np.diagonal(models.gram, axis1=1, axis2=2) + models.ridge)
-    A = (models.gram + np.diag(models.ridge)) / (scales[:, :, None] * scales[:, None, :])
+    scales = np.sqrt(np.diagonal(models.own.gram_of(), axis1=1, axis2=2) + models.own.ridge)
+    A = (models.own.gram_of() + np.diag(models.own.ridge)) / (scales[:, :, None] * scales[:, None, :])
     # The sums are rounded, and through w_0 every arm hears of the worst conditioned one.
     tolerance = max(least, 1000.0 * EPS * float(np.linalg.cond(A).max()))
     for a, scale in enumerate(scales):
@@ -144,7 +145,7 @@ def test_both_levels_together_are_the_joint_ridge_regression(features: Any, ridg
         teach(models, rng, n, features)
         # An inverse factorised while few rows made it ill conditioned carries that error along.
         require_equal(models, least=1e-7 if features is badly_scaled else 1e-9)
-    models.refactorise()
+    models.take_prior()
     require_equal(models)
     models.forget(0.25)
     require_equal(models)
@@ -156,18 +157,16 @@ def test_both_levels_together_are_the_joint_ridge_regression(features: Any, ridg
     U = features(rng, 30)
     models.update_batch(np.arange(30) % 2, U, U[:, :1])
     require_equal(models)
-    models.learn_sums(1, [(U[:10], U[:10, :1]), (U[10:], U[10:, :1])])
-    require_equal(models)
 
 
 @pytest.mark.parametrize(("own", "shared"), [(1e-6, 1e6), (1e6, 1e-6), (1e9, 1.0), (1e-9, 1.0)])
 def test_priors_far_apart_cost_no_digits(own: float, shared: float) -> None:
     models = HybridModels(3, BLOCKS, ridge=own)
-    models.shared._block_ridge = np.full(2, shared)
-    models.refactorise()
+    models.prior.block_ridge[2:] = shared
+    models.take_prior()
     teach(models, np.random.default_rng(0), 200)
     require_equal(models)
-    models.refactorise()
+    models.take_prior()
     require_equal(models)
 
 
@@ -177,9 +176,9 @@ def test_a_cold_arm_believes_what_is_shared() -> None:
     for u in rng.standard_normal((50, DIM)):
         models.update(0, u, u[:1])
     cold = np.array([1])
-    assert np.allclose(models.weights_of(cold)[0], models.shared.weights[0])
-    block = models.inverse_blocks(cold, models.block("x"), models.block("z"))[0]
-    assert np.allclose(block, models.shared.inverse[0, :3, 3:])
+    assert np.allclose(models.weights_of(cold)[0], models.shared.weights_of()[0])
+    block = models.inverse_of(cold, models.prior.block("x"), models.prior.block("z"))[0]
+    assert np.allclose(block, models.shared.inverse_of()[0, :3, 3:])
     assert np.abs(models.weights_of(cold)).max() > 0.1
     U = np.tile(rng.standard_normal(DIM), (3, 1))
     models.add(2)
@@ -200,10 +199,10 @@ def test_what_a_removed_arm_taught_stays() -> None:
     for _ in range(2):
         kept = np.arange(3)
         assert np.allclose(models.weights_of(kept)[:, 0], joint.weights[[0, 2, 3]], rtol=1e-9, atol=1e-11)
-        blocks = models.inverse_blocks(kept, slice(0, DIM), slice(0, DIM))
+        blocks = models.inverse_of(kept, slice(0, DIM), slice(0, DIM))
         assert np.allclose(blocks, joint.inverse[[0, 2, 3], [0, 2, 3]], rtol=1e-9, atol=1e-11)
         assert np.abs(models.weights_of(np.array([3]))).max() > 0.1  # the newcomer knows it too
-        models.refactorise()  # a renewal of the shared sums knows it still
+        models.take_prior()  # a renewal of the shared sums knows it still
     teach(models, rng, 30)
     departed = models._departed
     require_equal(models, (departed.gram, departed.moment[0]))
@@ -268,7 +267,7 @@ def test_a_cache_that_broke_is_replaced_from_the_sums() -> None:
     rng = np.random.default_rng(0)
     models = HybridModels(2, BLOCKS, ridge=1.0)
     teach(models, rng, 30)
-    models._held.symmetric[CACHE, models._held.place[0]] = np.nan
+    models.own.held.symmetric[CACHE, models.own.held.place[0]] = np.nan
     models.update(0, rng.standard_normal(DIM), np.ones(1))
     require_equal(models)
 
@@ -318,7 +317,7 @@ def test_deviations_vary_as_the_joint_posterior_does(name: str) -> None:
     models = HybridModels(4, BLOCKS, ridge=3.0)
     for u in rng.standard_normal((15, DIM)):
         models.update(int(rng.integers(3)), u, u[:1])
-    joint, arms, block = Joint(models), np.array([3, 0, 2]), models.block(name)  # 3 is cold
+    joint, arms, block = Joint(models), np.array([3, 0, 2]), models.prior.block(name)  # 3 is cold
     U, move = np.ones((3, DIM)), rng.standard_normal((3, BLOCKS[name]))
     size = 40_000
     draws = models.deviations(U, arms, block, np.tile(move, (size, 1, 1)), rng)
@@ -337,7 +336,7 @@ def test_deviations_follow_the_move_of_each_draw_and_need_none() -> None:
     rng = np.random.default_rng(0)
     models = HybridModels(2, BLOCKS, ridge=1.0)
     teach(models, rng, 20)
-    U, arms, block = rng.standard_normal((2, DIM)), np.array([0, 1]), models.block("z")
+    U, arms, block = rng.standard_normal((2, DIM)), np.array([0, 1]), models.prior.block("z")
     moves = rng.standard_normal((5, 2, 2))
     draws = models.deviations(U, arms, block, moves, np.random.default_rng(7))
     for m in range(5):
@@ -439,13 +438,21 @@ def test_derivatives_hold_with_several_outputs_and_many_arms() -> None:
     require_derivatives(made, np.array([-3.0, -2.0, -1.0, 0.0]))
 
 
-def set_sums(models: RidgeModels, sums: evidence.Sums) -> None:
+def set_sums(models: HybridModels, sums: evidence.Sums) -> None:
     for model, (gram, moment, squares, pulls) in enumerate(zip(*sums, strict=True)):
-        held = models._held = forms.make_dense(models._held, model)
+        held = models.own.held = forms.make_dense(models.own.held, model)
         place = held.place[model]
         held.symmetric[SUMS, place], held.vectors[SUMS, place] = forms.pack(gram), moment
         held.tally[model, PULLS], held.tally[model, SQUARES:] = pulls, squares
-    models.refactorise()
+    models.take_prior()
+
+
+def of_rounds(models: HybridModels) -> evidence.Units:
+    """The units of both levels are the same: those of u."""
+    units = models.units()
+    own, shared = np.split(units.blocks, 2)
+    assert np.array_equal(own, shared)
+    return evidence.Units(own, units.outputs)
 
 
 def test_an_arm_that_leaves_takes_no_evidence_along() -> None:
@@ -453,14 +460,16 @@ def test_an_arm_that_leaves_takes_no_evidence_along() -> None:
     sums = sums_of(*world(0, 80, 4, 1.0, 0.5), 4)
     models = HybridModels(4, BLOCKS, ridge=[0.5, 0.2])
     set_sums(models, sums)
-    units = models._units()
+    units = of_rounds(models)
     at = np.log(np.array([0.5, 0.2, 3.0, 0.01]) / np.tile(units.blocks, 2))
-    before = HybridObjective(models._sums(np.arange(models.n_models)), NOBODY, SIZES, units).posterior(at)
+    before = HybridObjective(sums_in(models.own, np.arange(models.n_models)), NOBODY, SIZES, units).posterior(
+        at
+    )
     models.remove(2)
     gone = models._departed
     departed = evidence.Sums(gone.gram[None], gone.moment[None], gone.squares[None], gone.pulls)
-    assert models._units().blocks == pytest.approx(units.blocks)
-    made = HybridObjective(models._sums(np.arange(models.n_models)), departed, SIZES, units)
+    assert of_rounds(models).blocks == pytest.approx(units.blocks)
+    made = HybridObjective(sums_in(models.own, np.arange(models.n_models)), departed, SIZES, units)
     after = made.posterior(at)
     assert made.rounds == 80.0
     assert after.residual == pytest.approx(before.residual)
@@ -504,16 +513,14 @@ def test_the_schedule_is_that_of_the_plain_models() -> None:
     fits = []
     for n in range(1, 40):
         models.update(n % 10, rng.standard_normal(DIM), rng.standard_normal(1))
-        units = models._units()
-        prior = list(models.prior.ridge.values())
-        at_centre = np.allclose(prior, 0.04 * np.tile(units.blocks, 2))
+        at_centre = np.allclose(models.prior.block_ridge, 0.04 * models.units().blocks)
         assert at_centre == (n < 10)  # max(8, n_arms)
         if n in (1, 9, 10, 39):
             require_equal(models, least=1e-8)
-        if models._fitted_at == n:
+        if models.prior.fitted_at == n:
             fits.append(n)
     assert fits == [10, 15, 23, 35]
-    assert list(models.prior.ridge) == ["x", "z", "shared x", "shared z"]
+    assert list(models.prior.in_force.ridge) == ["x", "z", "shared x", "shared z"]
 
 
 def test_refit_prior_depends_on_the_sums_alone() -> None:
@@ -523,10 +530,10 @@ def test_refit_prior_depends_on_the_sums_alone() -> None:
     for i in range(70):
         one.update(i % 2, U[i], y[i])
         if i % 7 == 0:
-            one.refit_prior()  # another path to the same sums
+            one.prior.refit(one)  # another path to the same sums
         other.update(i % 2, U[i], y[i])
     for models in (one, other):
-        models.refit_prior()
+        models.prior.refit(models)
     for name, array in one.arrays().items():
         assert name.endswith("counts") or np.array_equal(array, other.arrays()[name]), name
 
@@ -539,7 +546,7 @@ def test_powers_of_two_scale_every_number_exactly(which: str, scale: float) -> N
     U[:20, 3:] = 0.0  # z is silent at first
     by = np.ones(DIM)
     if which != "reward":
-        by[RidgeModels(1, BLOCKS).block(which)] = scale
+        by[RidgeModels(1, BLOCKS).prior.block(which)] = scale
     reward = scale if which == "reward" else 1.0
     every = np.arange(4)
     runs = []
@@ -549,7 +556,7 @@ def test_powers_of_two_scale_every_number_exactly(which: str, scale: float) -> N
         for i, (u, target, arm) in enumerate(zip(U, y, arms, strict=True)):
             models.update(int(arm), u * factor, target * r)
             means, widths = models.project(np.tile(u * factor, (4, 1)), every)
-            sigma = np.sqrt(models.noise_variance)
+            sigma = np.sqrt(models.prior.noise_variance)
             scores = [means[:, 0] / r, widths * sigma / r]
             if i % 10 == 0:
                 moves = np.zeros((2, 4, 2)) + factor[3:]
@@ -568,7 +575,7 @@ def test_powers_of_two_scale_every_number_exactly(which: str, scale: float) -> N
     assert all(np.array_equal(a, b) for a, b in zip(seen, seen_again, strict=True))
     assert np.array_equal(other.weights_of(every) * by / reward, one.weights_of(every))
     everything = slice(0, DIM)
-    blocks = [models.inverse_blocks(every, everything, everything) for models in (one, other)]
+    blocks = [models.inverse_of(every, everything, everything) for models in (one, other)]
     assert np.array_equal(blocks[1] * np.outer(by, by), blocks[0])
 
 
@@ -592,7 +599,7 @@ def test_silent_blocks_and_zero_rewards_count_for_nothing_until_they_wake() -> N
     quiet = HybridModels(2, BLOCKS)
     for i in range(30):
         quiet.update(i % 2, rng.standard_normal(DIM), np.zeros(1))
-    assert quiet.noise_variance[0] == 0.0
+    assert quiet.prior.noise_variance[0] == 0.0
     assert not quiet.weights_of(arms).any()
 
 
@@ -606,9 +613,9 @@ def test_all_arms_may_leave_and_what_they_taught_still_counts() -> None:
         models.add()
         models.remove(0)
     assert not models.pulls.any()
-    models.refit_prior()
+    models.prior.refit(models)
     assert np.abs(models.weights_of(np.arange(3))[:, 0] - w).max() < 0.1
-    assert models.noise_variance[0] == pytest.approx(0.01, rel=0.3)
+    assert models.prior.noise_variance[0] == pytest.approx(0.01, rel=0.3)
     models.update(0, w, np.ones(1))
     assert np.isfinite(models.weights_of(np.arange(3))).all()
 
@@ -682,7 +689,7 @@ def test_collinear_rows_of_any_size_leave_sums_that_are_squares(base: float, rid
         models.forget(0.9)
         models.remove(0)
         assert (np.diagonal(models.arrays()["departed_gram"]) >= 0.0).all()
-        assert (np.diagonal(models.shared.gram[0]) >= 0.0).all()
+        assert (np.diagonal(models.shared.gram_of()[0]) >= 0.0).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e9, 1e15])

@@ -139,7 +139,7 @@ def test_joint_optimism_is_the_maximum_over_both_confidence_sets(kind: Any) -> N
         best = []
         for a in range(3):
             U = np.hstack([np.repeat(x[None], len(Z), axis=0), *[Z] * copies])
-            widths = np.sqrt(np.einsum("ij,jk,ik->i", U, policy._arms.models.inverse[a], U))
+            widths = np.sqrt(np.einsum("ij,jk,ik->i", U, policy._arms.models.inverse_of()[a], U))
             best.append((U @ policy.weights[a] + 1.5 * widths).max())
         assert (scores["joint"] <= scores["bound"] + 1e-9).all()
         assert (scores["joint"] >= scores["plugin"] - 1e-9).all()

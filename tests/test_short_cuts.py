@@ -7,7 +7,7 @@ import pytest
 
 from postserve import LinUCB, PoLinUCB, RidgeMap
 from postserve.linalg.kernels import models as kernels
-from postserve.policies.choice import choose
+from postserve.policies.base import choose
 
 rng = np.random.default_rng(0)
 X, Z, REWARDS = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.normal(size=40)
@@ -78,7 +78,7 @@ def test_a_compacted_log_lies_in_memory_as_before():
         policy.update(np.ones(8), arm, None, 1.0)
     for arm in range(60):
         policy.remove_arm(arm)
-    held = policy._arms.models._held
+    held = policy._arms.models.held
     assert held.counts[kernels.ROW_COUNT] < 100
     assert all(array.flags.c_contiguous for array in held)
 
@@ -134,11 +134,6 @@ class ObservesTwice(PoLinUCB):
         return super()._observe(x, slot, 2.0 * z)
 
 
-class TeachesTwice(PoLinUCB):
-    def _teach_map(self, x, slot, z):
-        super()._teach_map(x, slot, 2.0 * z)
-
-
 class SettlesTwice(PoLinUCB):
     def _settle(self, x, slot, z, reward, z_hat):
         super()._settle(x, slot, z, 2.0 * reward, z_hat)
@@ -155,7 +150,6 @@ class LearnsTwice(RidgeMap):
         lambda: CreditsTwice(3, 3),
         lambda: CreditsTwiceWithMap(3, RidgeMap(3, 2)),
         lambda: ObservesTwice(3, RidgeMap(3, 2)),
-        lambda: TeachesTwice(3, RidgeMap(3, 2)),
         lambda: SettlesTwice(3, RidgeMap(3, 2)),
         lambda: PoLinUCB(3, LearnsTwice(3, 2)),
     ],
@@ -182,7 +176,7 @@ class Clips(RidgeMap):
 
 def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius():
     policy = learn(PoLinUCB(3, Clips(3, 2), optimism="joint"))
-    z_hat, e = policy._ball(X[0], np.arange(3))
+    z_hat, e = policy._phi_hat.ball(X[0], np.arange(3))
     assert np.array_equal(z_hat, policy.context_map.predict(X[0])[0])
     assert np.array_equal(e, policy.context_map.radius(X[0], (0, 1, 2)))
 

@@ -151,8 +151,3 @@ class HoldsArms(Protocol):
     """Keeps something for each arm, and can drop it."""
 
     def remove_arm(self, arm: int) -> None: ...
-
-
-def keeps(item: object, kind: type[Any], *verbs: str) -> bool:
-    """Whether an object still has these methods of one of its classes: a short cut past them is right."""
-    return all(getattr(type(item), verb) is getattr(kind, verb) for verb in verbs)

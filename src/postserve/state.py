@@ -11,9 +11,9 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,10 @@ class Persistent:
     """Base of everything that can be saved; subclasses are found again by their names."""
 
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
-    _settings: dict[str, Any]
-    """The constructor's arguments, by name."""
+    _settings_from: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are asked for the constructor's arguments before the object itself is."""
     _option_defaults: ClassVar[Mapping[str, Any]] = {}
-    """Defaults of arguments that the constructor takes as **options."""
+    """Names and defaults of the options that the constructor takes as **options."""
     _shared: ClassVar[tuple[str, ...]] = ()
     """Arguments that are read and never written: copies share them, and so can be told to be alike."""
 
@@ -56,6 +56,16 @@ class Persistent:
         super().__init_subclass__(**kwargs)
         if not abstract:
             Persistent._classes[_class_name(cls)] = cls
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments by name, as far as attributes have the same names."""
+        holders = [*(getattr(self, part) for part in self._settings_from), self]
+        owners = {
+            name: [holder for holder in holders if hasattr(holder, name)]
+            for name in constructor_arguments(type(self))
+        }
+        return {name: _plain(getattr(some[0], name)) for name, some in owners.items() if some}
 
     def _arrays(self) -> Arrays:
         """Everything learnt, as named arrays."""
@@ -65,9 +75,8 @@ class Persistent:
         """Take back what `_arrays` gave."""
 
     def __repr__(self) -> str:
-        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
-        defaults.update(self._option_defaults)
-        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == defaults.get(n, self))}
+        defaults = constructor_arguments(type(self))
+        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == defaults[n])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -80,11 +89,31 @@ class Persistent:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
         for name in self._shared:
-            memo[id(self._settings[name])] = self._settings[name]
+            memo[id(getattr(self, name))] = getattr(self, name)
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
         twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in vars(self).items()})
         return twin
+
+
+def constructor_arguments(cls: type[Persistent]) -> dict[str, Any]:
+    """The names and defaults of a constructor's arguments.
+
+    What it takes as ``**options`` are the class's options where they are typed as such (``Unpack[…]``), and
+    otherwise the arguments of the next constructor, to which it hands them on.
+    """
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = list(signature(vars(base)["__init__"]).parameters.values())[1:]
+        rest = [each for each in parameters if each.kind is Parameter.VAR_KEYWORD]
+        found = {**{each.name: each.default for each in parameters if each not in rest}, **found}
+        if rest and get_origin(rest[0].annotation) is Unpack:
+            return {**found, **cls._option_defaults}
+        if not rest:
+            break
+    return found
 
 
 class Stored:
@@ -191,6 +220,11 @@ def _walk(item: Persistent, prefix: str) -> Iterator[tuple[str, Any]]:
             yield prefix + name, value
 
 
+def _plain(value: Any) -> Any:
+    """Numpy's numbers as Python's; anything else as it is."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_is_plain(part) for part in value)
@@ -199,6 +233,11 @@ def _is_plain(value: Any) -> bool:
 
 def _describe(item: Persistent) -> dict[str, Any]:
     settings: dict[str, Any] = {}
+    if lost := [name for name in constructor_arguments(type(item)) if name not in item._settings]:
+        raise InvalidInput(
+            f"{type(item).__name__} has no attribute {', '.join(lost)}, "
+            f"wanted each of its constructor's arguments under its name"
+        )
     for name, value in item._settings.items():
         if isinstance(value, Persistent):
             settings[name] = {"state": _describe(value)}

@@ -75,7 +75,7 @@ def context(name: str, value: Any, dim: int | None, arms: int | None) -> FloatAr
         length = "m" if dim is None else dim
         wanted = f"({length},)" if arms is not None else f"(n, {length})"
         if arms is not None and array.ndim == 2:
-            wanted += f", or ({arms}, {length}): a row an arm"
+            wanted += f", or ({arms}, {length}): one row per arm"
         raise InvalidInput(f"{name} has shape {array.shape}, wanted {wanted}")
     _check_finite(name, array)
     return array

@@ -2,20 +2,27 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.protocols import keeps
-from postserve.state import Persistent
+from postserve.steps import HasSteps
 from postserve.types import FloatArray
 from postserve.validation import context, generator, integer, vector
 
 
-class SharedMap(Persistent, abstract=True):
+class SharedMap(HasSteps, abstract=True):
     """One map for all arms: subclasses predict, measure their radius and learn, of checked arrays."""
+
+    answers_alike: ClassVar[bool] = True
+    """Whether the verbs are these, so that all arms get one answer: policies ask for it once, by rows."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        verbs = ("predict", "radius", "update")
+        cls.answers_alike = all(getattr(cls, verb) is getattr(SharedMap, verb) for verb in verbs)
 
     def __init__(self, dim_x: int, dim_z: int) -> None:
         self._dim_x = integer("dim_x", dim_x, least=1)
@@ -42,7 +49,7 @@ class SharedMap(Persistent, abstract=True):
         return False
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat(x), one row an arm: equal ones, unless x has a row an arm."""
+        """phi_hat(x), one row per arm: equal ones, unless x has one row per arm."""
         return _for_each(arms, self._predict(context_rows(x, self.dim_x, arms)))
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
@@ -93,16 +100,8 @@ class SharedMap(Persistent, abstract=True):
             self._learn(x, z)
 
 
-def answering_for_all(context_map: Any) -> SharedMap | None:
-    """The map if it gives all arms one answer, by the package's own verbs: then it is asked but once."""
-    known = isinstance(context_map, SharedMap) and keeps(
-        context_map, SharedMap, "predict", "radius", "update"
-    )
-    return context_map if known else None
-
-
 def context_rows(x: npt.ArrayLike, dim_x: int, arms: Sequence[int]) -> FloatArray:
-    """x as rows: one for all arms, or one an arm."""
+    """x as rows: one for all arms, or one per arm."""
     if not hasattr(arms, "__len__") or isinstance(arms, str):
         raise InvalidInput(f"arms is {arms!r}, wanted a sequence of arm ids")
     rows = context("x", x, dim_x, len(arms))

@@ -8,7 +8,8 @@ from postserve import confidence
 from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance
 from postserve.context_maps.pairs import Pairs
-from postserve.linalg.shared import SharedModel
+from postserve.linalg.prior import as_given
+from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, Prior, Ridge
 from postserve.validation import integer, number, one_of
@@ -70,30 +71,21 @@ class KernelMap(SharedMap):
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
         self._landmarks.length = 0.0 if isinstance(length_scale, str) else length_scale
         self._models = self._fresh_models(ridge)
-        self._settings = {
-            "dim_x": self.dim_x,
-            "dim_z": self.dim_z,
-            "smoothness": self.smoothness,
-            "length_scale": length_scale,
-            "landmarks": self.landmarks,
-            "ridge": ridge if isinstance(ridge, str) else np.asarray(ridge, dtype=np.float64).tolist(),
-            "noise_scale": self.noise_scale,
-            "radius_scale": self.radius_scale,
-        }
+        self.ridge = as_given(ridge)
 
     @property
     def scale_free(self) -> bool:
         """True with evidence and the median."""
-        return self._models.evidence and self.length_scale == "median"
+        return self._models.prior.evidence and self.length_scale == "median"
 
     @property
     def prior(self) -> Prior:
         """The prior in force: noise variance of each output, lambda of kernel and intercept."""
-        return self._models.prior
+        return self._models.prior.in_force
 
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
-        self._models.refit_prior()
+        self._models.prior.refit(self._models)
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the next rebuild takes as many of the newest pairs."""
@@ -132,7 +124,7 @@ class KernelMap(SharedMap):
         length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
         self._landmarks.spread(X, length)
         self._rebuilt_at = self._pairs.seen
-        self._models = self._fresh_models(self._settings["ridge"])
+        self._models = self._fresh_models(self.ridge)
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
         self._models.learn_sums(
             0, ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
@@ -145,8 +137,8 @@ class KernelMap(SharedMap):
         """Features there is room for: no more landmarks can come before the next rebuild."""
         return min(self.landmarks, max(1, 2 * self._rebuilt_at))
 
-    def _fresh_models(self, ridge: Ridge) -> SharedModel:
-        return SharedModel({"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
+    def _fresh_models(self, ridge: Ridge) -> RidgeModels:
+        return one_regression({"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
 
     def _rows(self, features: FloatArray) -> FloatArray:
         """Features, zeros for the landmarks still to come, and 1 for the intercept."""
@@ -156,8 +148,8 @@ class KernelMap(SharedMap):
         return rows
 
     def _noise(self) -> FloatArray:
-        if self._models.evidence:
-            return np.sqrt(self._models.noise_variance)
+        if self._models.prior.evidence:
+            return np.sqrt(self._models.prior.noise_variance)
         return np.full(self.dim_z, self.noise_scale)
 
     def _arrays(self) -> Arrays:
@@ -174,5 +166,5 @@ class KernelMap(SharedMap):
         self._landmarks.restore(arrays)
         arrays.require(len(self._landmarks.points) <= self._room, "landmarks", f"at most {self._room} rows")
         self._pairs.restore(arrays)
-        self._models = self._fresh_models(self._settings["ridge"])
+        self._models = self._fresh_models(self.ridge)
         self._models.restore(arrays, 1)

@@ -27,7 +27,6 @@ class KnownMap(SharedMap):
         if not callable(function):
             raise InvalidInput(f"function is a {type(function).__name__}, wanted a callable")
         self.function = function
-        self._settings = {"dim_x": self.dim_x, "dim_z": self.dim_z, "function": function}
 
     @property
     def order_free(self) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from postserve import confidence
-from postserve.linalg.shared import SharedModel
+from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import number
@@ -22,17 +22,7 @@ class Learnability:
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
-        self._errors = SharedModel({"x": dim_x}, n_outputs=dim_z, ridge=self.ridge)
-
-    @property
-    def settings(self) -> dict[str, float]:
-        """The arguments by name."""
-        return {
-            "ridge": self.ridge,
-            "map_rate": self.map_rate,
-            "delta": self.delta,
-            "radius_scale": self.radius_scale,
-        }
+        self._errors = one_regression({"x": dim_x}, n_outputs=dim_z, ridge=self.ridge)
 
     def learn(self, x: FloatArray, error: FloatArray) -> None:
         """Take note of an error z - phi_hat(x) made before z was learnt."""
@@ -57,4 +47,4 @@ class Learnability:
 
     def restore(self, stored: Stored) -> None:
         """Take back what `arrays` gave."""
-        self._errors.restore(stored.below("learnability_"))
+        self._errors.restore(stored.below("learnability_"), 1)

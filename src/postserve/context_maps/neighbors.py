@@ -41,6 +41,8 @@ class NeighborsMap(SharedMap):
     (array([[30.]]), array([[60.]]))
     """
 
+    _settings_from = ("_learnability",)
+
     def __init__(
         self,
         dim_x: int,
@@ -69,13 +71,6 @@ class NeighborsMap(SharedMap):
         self._pairs = Pairs(dim_x, dim_z)
         self._tree: cKDTree | None = None
         self._in_tree = (0, 0)  # the tree holds the pairs from the first to before the second
-        self._settings = {
-            "dim_x": self.dim_x,
-            "dim_z": self.dim_z,
-            "smoothness": self.smoothness,
-            "neighbors": self.neighbors,
-            **self._learnability.settings,
-        }
 
     def forget(self, keep: float) -> None:
         """Let only the newest share `keep`, in (0, 1], of the pairs that counted so far count."""

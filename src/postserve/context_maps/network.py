@@ -31,6 +31,8 @@ class NetworkMap(SharedMap):
     True
     """
 
+    _settings_from = ("_learnability",)
+
     def __init__(
         self,
         dim_x: int,
@@ -68,17 +70,6 @@ class NetworkMap(SharedMap):
             "output_bias": np.zeros(dim_z),
         }
         self._adam = _Adam(self._parameters, self.learning_rate)
-        self._settings = {
-            "dim_x": self.dim_x,
-            "dim_z": self.dim_z,
-            "hidden": self.hidden,
-            "learning_rate": self.learning_rate,
-            "batch_size": self.batch_size,
-            "steps": self.steps,
-            "replay": self.replay,
-            "seed": self.seed,
-            **self._learnability.settings,
-        }
 
     def forget(self, keep: float) -> None:
         """Draw from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""

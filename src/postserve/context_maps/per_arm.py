@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import answering_for_all, context_rows
+from postserve.context_maps.base import SharedMap, context_rows
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
@@ -31,29 +31,28 @@ class PerArmMap(Persistent):
     def __init__(self, template: ContextMap) -> None:
         if not isinstance(template, ContextMap) or isinstance(template, type):
             raise InvalidInput(f"template is a {type(template).__name__}, wanted a context map")
-        self._template = copy.deepcopy(template)
+        self.template = copy.deepcopy(template)
         self._maps: dict[int, ContextMap] = {}
-        self._settings = {"template": self._template}
 
     @property
     def dim_x(self) -> int:
         """Length of x."""
-        return self._template.dim_x
+        return self.template.dim_x
 
     @property
     def dim_z(self) -> int:
         """Length of z."""
-        return self._template.dim_z
+        return self.template.dim_z
 
     @property
     def scale_free(self) -> bool:
         """As the template is."""
-        return bool(getattr(self._template, "scale_free", False))
+        return bool(getattr(self.template, "scale_free", False))
 
     @property
     def order_free(self) -> bool:
         """As the template is."""
-        return isinstance(self._template, Merges) and self._template.order_free
+        return isinstance(self.template, Merges) and self.template.order_free
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), a row an arm; x may have a row an arm, too."""
@@ -61,10 +60,12 @@ class PerArmMap(Persistent):
         of_template: FloatArray | None = None
         rows = [np.empty((0, self.dim_z))]
         for own, own_x, arm in self._each(x, arms):
-            untaught = same and own is self._template
+            untaught = same and own is self.template
             if not untaught or of_template is None:
-                shared = answering_for_all(own)
-                row = shared._predict(own_x[None]) if shared else own.predict(own_x, (arm,))
+                if isinstance(own, SharedMap) and own.answers_alike:
+                    row = own._predict(own_x[None])
+                else:
+                    row = own.predict(own_x, (arm,))
                 of_template = row if untaught else of_template
             rows.append(of_template if untaught and of_template is not None else row)
         return np.concatenate(rows)
@@ -93,7 +94,7 @@ class PerArmMap(Persistent):
         """Learn that z followed x where this arm was served."""
         arm = integer("arm", arm, least=0)
         x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        own = self._maps[arm] if arm in self._maps else copy.deepcopy(self._template)
+        own = self._maps[arm] if arm in self._maps else copy.deepcopy(self.template)
         own.update(x, arm, z)
         self._maps[arm] = own
 
@@ -109,9 +110,9 @@ class PerArmMap(Persistent):
 
     def forget(self, keep: float) -> None:
         """Weigh down what every arm's map has learnt."""
-        if not isinstance(self._template, Forgets):
-            raise InvalidInput(f"{self._template!r} cannot forget, wanted a map that does")
-        self._template.forget(keep)
+        if not isinstance(self.template, Forgets):
+            raise InvalidInput(f"{self.template!r} cannot forget, wanted a map that does")
+        self.template.forget(keep)
         for own in self._maps.values():
             if isinstance(own, Forgets):
                 own.forget(keep)
@@ -120,7 +121,7 @@ class PerArmMap(Persistent):
         """Add what another such map has learnt, arm by arm."""
         refuse_other_settings(self, other)
         if not self.order_free:
-            raise InvalidInput(f"cannot merge maps per arm of {self._template!r}, wanted ones made of sums")
+            raise InvalidInput(f"cannot merge maps per arm of {self.template!r}, wanted ones made of sums")
         merged = {arm: copy.deepcopy(self._of(arm)) for arm in other._maps}
         for arm, own in merged.items():
             if isinstance(own, Merges):
@@ -128,7 +129,7 @@ class PerArmMap(Persistent):
         self._maps.update(merged)
 
     def _of(self, arm: int) -> ContextMap:
-        return self._maps.get(arm, self._template)
+        return self._maps.get(arm, self.template)
 
     def _arrays(self) -> Arrays:
         found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}
@@ -140,7 +141,7 @@ class PerArmMap(Persistent):
 
     def _restore(self, arrays: Stored) -> None:
         for arm in arrays.take("arms", (None,), np.int64).tolist():
-            own = copy.deepcopy(self._template)
+            own = copy.deepcopy(self.template)
             assert isinstance(own, Persistent)
             own._restore(arrays.below(f"maps.{arm}."))
             self._maps[arm] = own

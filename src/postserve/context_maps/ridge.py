@@ -6,9 +6,10 @@ import numpy.typing as npt
 from postserve import confidence
 from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
-from postserve.linalg.shared import SharedModel
-from postserve.protocols import keeps
+from postserve.linalg.prior import as_given
+from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.steps import fast_path
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, scales
 
@@ -65,25 +66,13 @@ class RidgeMap(SharedMap):
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
         blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
-        self._models = SharedModel(blocks, n_outputs=self.dim_z, ridge=ridge)
-        self._settings = {
-            "dim_x": self.dim_x,
-            "dim_z": self.dim_z,
-            "ridge": ridge if isinstance(ridge, str) else np.asarray(ridge, dtype=np.float64).tolist(),
-            "features": features,
-            "intercept": self.intercept,
-            "map_radius": map_radius,
-            "radius_scale": self.radius_scale,
-            "noise_scale": self.noise_scale.tolist(),
-            "row_bound": self.row_bound.tolist(),
-            "delta": self.delta,
-            "map_rate": self.map_rate,
-        }
+        self._models = one_regression(blocks, n_outputs=self.dim_z, ridge=ridge)
+        self.ridge = as_given(ridge)
 
     @property
     def scale_free(self) -> bool:
         """True with evidence, the posterior radius and no features."""
-        return self._models.evidence and self.features is None and self.map_radius == "posterior"
+        return self._models.prior.evidence and self.features is None and self.map_radius == "posterior"
 
     @property
     def order_free(self) -> bool:
@@ -93,17 +82,17 @@ class RidgeMap(SharedMap):
     @property
     def prior(self) -> Prior:
         """The prior in force: noise variance of each output, lambda of each block."""
-        return self._models.prior
+        return self._models.prior.in_force
 
     @property
     def weights(self) -> FloatArray:
         """Phi, of shape (dim_z, features), a trailing column for the intercept."""
-        weights: FloatArray = self._models.weights[0]
+        weights: FloatArray = self._models.weights_of()[0]
         return weights
 
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
-        self._models.refit_prior()
+        self._models.prior.refit(self._models)
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
@@ -120,9 +109,8 @@ class RidgeMap(SharedMap):
     def _radius(self, X: FloatArray) -> FloatArray:
         return self._radius_of(self._models.project(self._f(X)).widths)
 
+    @fast_path
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if not keeps(self, RidgeMap, "_predict", "_radius"):
-            return super()._ball(X)
         means, widths = self._models.project(self._f(X))
         return means, self._radius_of(widths)
 
@@ -163,20 +151,16 @@ class RidgeMap(SharedMap):
             return super()._deviations(X[:1], size, rng)
         F = self._f(X)
         off = self._models.draws(size * self.dim_z, rng) @ F.T
-        width = np.ones(1)  # all radii but one grow with the width, and need not know it
-        if self.map_radius == "assumption":
-            width = self._models.project(F).widths
-        scale = share_out(self._radius_of(width) / np.where(width > 0.0, width, 1.0), self._noise())
+        width = self._models.project(F).widths
+        scale = self._spread(X) / np.where(width > 0.0, width, 1.0)[:, None]
         return np.asarray(off.reshape(size, self.dim_z, len(X)).transpose(0, 2, 1) * scale)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         self._models.update(0, x if self._plain else self._f(x[None])[0], z)
 
+    @fast_path
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
-        if not keeps(self, RidgeMap, "_learn"):
-            super()._learn_batch(X, Z)
-        else:
-            self._models.update_batch(np.zeros(len(X), dtype=np.int64), self._f(X), Z)
+        self._models.update_batch(np.zeros(len(X), dtype=np.int64), self._f(X), Z)
 
     def _f(self, X: FloatArray) -> FloatArray:
         if self._plain:
@@ -185,11 +169,11 @@ class RidgeMap(SharedMap):
         return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self.intercept else F
 
     def _noise(self) -> FloatArray:
-        return np.sqrt(self._models.noise_variance) if self._models.evidence else self.noise_scale
+        return np.sqrt(self._models.prior.noise_variance) if self._models.prior.evidence else self.noise_scale
 
     def _arrays(self) -> Arrays:
         return {**self._models.arrays(), "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
-        self._models.restore(arrays)
+        self._models.restore(arrays, 1)

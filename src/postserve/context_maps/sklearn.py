@@ -34,6 +34,8 @@ class SklearnMap(SharedMap):
     array([[1., 7.]])
     """
 
+    _settings_from = ("_learnability",)
+
     def __init__(
         self,
         dim_x: int,
@@ -57,13 +59,6 @@ class SklearnMap(SharedMap):
         self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else None)
         self._fitted_on = (0, 0)  # the fit in force used the pairs from the first to before the second
         self._tried = 0  # how many pairs there were at the last refit, whether or not it went well
-        self._settings = {
-            "dim_x": self.dim_x,
-            "dim_z": self.dim_z,
-            "regressor": self.regressor,
-            "first_fit": self.first_fit,
-            **self._learnability.settings,
-        }
 
     def forget(self, keep: float) -> None:
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
@@ -109,7 +104,7 @@ class SklearnMap(SharedMap):
         fitted = clone(self.regressor)
         fitted.fit(X, self._target(Z))
         fitted.predict(X[:1])  # some, as nearest neighbours, find only now that the pairs are too few
-        self.regressor = self._settings["regressor"] = fitted
+        self.regressor = fitted
         self._fitted_on = (start, stop)
 
     def _target(self, Z: FloatArray) -> FloatArray:
@@ -142,7 +137,6 @@ class SklearnMap(SharedMap):
         arrays.require(sound, "fitted_on", "a range of the pairs")
         if self.incremental and stop > 0:
             self.regressor = _fitted_copy(self._given)
-            self._settings["regressor"] = self.regressor
             self._fitted_on = (start, stop)
         elif stop > 0:
             self._fit(start, stop)

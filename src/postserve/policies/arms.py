@@ -9,8 +9,9 @@ import numpy as np
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
 from postserve.linalg.hybrid import HybridModels
-from postserve.linalg.ridge import RidgeModels
-from postserve.linalg.shared import SharedModel
+from postserve.linalg.prior import as_given
+from postserve.linalg.ridge import RidgeModels, one_regression
+from postserve.state import Stored
 from postserve.types import ArmRadius, FloatArray, IntArray, Model, Ridge
 from postserve.validation import flag, number, one_of
 
@@ -77,30 +78,23 @@ class ArmModels:
         self.intercept = flag("intercept", intercept)
         if self.intercept:
             blocks = {**blocks, "intercept": 1}
-        self.ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
         self.model = one_of("model", model, ("disjoint", "shared", "hybrid"))
         self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
-        self._parts = [self.models.block(name) for name in blocks if name != "intercept"]
-        moving = [self.models.block(name) for name in blocks if name not in ("x", "intercept")]
-        starts = np.array([part.start for part in moving], dtype=np.int64)
-        self._moving = starts, blocks.get("z", 0)
+        self.ridge = as_given(ridge)
+        self._own = self.model != "shared"  # whether each arm has a model, in the arm's slot
+        block = self.models.prior.block
+        self._parts = [block(name) for name in blocks if name != "intercept"]
+        starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
+        self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self._reward = np.zeros(1)  # an array of one, made once
         self._constant_radius = (
             None if isinstance(arm_radius, str) else np.array([self.exploration * arm_radius])
         )
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The options as plain values."""
-        ridge: Any = self.ridge
-        if not isinstance(ridge, str):
-            ridge = [float(part) for part in ridge] if isinstance(ridge, list | tuple) else float(ridge)
-        return {**{name: getattr(self, name) for name in DEFAULTS}, "ridge": ridge}
-
-    @property
     def scale_free(self) -> bool:
         """Whether scores scale exactly with the rewards, and do not change with the scale of u."""
-        return self.models.evidence and self.arm_radius == "posterior"
+        return self.models.prior.evidence and self.arm_radius == "posterior"
 
     def row(self, *parts: FloatArray) -> FloatArray:
         """u = (parts, and 1 for an intercept), each part being one."""
@@ -129,52 +123,68 @@ class ArmModels:
     def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """One more round in the least squares of Equation (3), whose sums are those of (4)."""
         self._reward[0] = reward
-        self.models.update(slot, self.row(*parts), self._reward)
+        self.models.update(slot if self._own else 0, self.row(*parts), self._reward)
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
         """`learn`, round after round."""
-        self.models.update_batch(slots, U, rewards[:, None])
+        self.models.update_batch(self.models_of(slots), U, rewards[:, None])
+
+    def models_of(self, slots: IntArray) -> IntArray:
+        """Which regression is that of each slot."""
+        return slots if self._own else np.zeros(len(slots), dtype=np.int64)
+
+    def add(self) -> None:
+        """One more arm, in the last slot."""
+        if self._own:
+            self.models.add()
+
+    def remove(self, slot: int) -> None:
+        """One arm less; what it taught a model that others share stays."""
+        if self._own:
+            self.models.remove(slot)
+
+    def restore(self, stored: Stored, n_arms: int) -> None:
+        """Take back what the models' `arrays` gave."""
+        self.models.restore(stored, n_arms if self._own else 1)
 
     def noise(self) -> float:
         """R: sigma as learnt, or the given noise scale."""
-        return math.sqrt(self.models.noise_variance[0]) if self.models.evidence else self.noise_scale
+        prior = self.models.prior
+        return math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
 
     def radius(self, slots: IntArray) -> FloatArray:
         """zeta of each arm, times exploration; one number where it is the same for all."""
-        models = self.models
         if self._constant_radius is not None:
             return self._constant_radius
         if self.arm_radius == "posterior":
             return np.array([self.exploration * self.noise()])
+        ellipsoid = self.models.ellipsoid(self.models_of(slots))
+        common: Any = {"noise_scale": self.noise(), "delta": self.delta, "w_bound": self.w_bound}
         if self.arm_radius == "determinant":
-            ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_determinant(
-                ridge=ellipsoid.ridge,
-                log_det_ratio=ellipsoid.log_det,
-                noise_scale=self.noise(),
-                delta=self.delta,
-                w_bound=self.w_bound,
+                ridge=ellipsoid.ridge, log_det_ratio=ellipsoid.log_det, **common
             )
         else:
             assert self.u_bound is not None  # checked on construction
-            ellipsoid = models.ellipsoid(slots)
             zeta = confidence.arm_radius_closed_form(
                 ridge=ellipsoid.ridge,
                 pulls=ellipsoid.pulls,
                 dim_u=len(ellipsoid.ridge),
-                noise_scale=self.noise(),
                 u_bound=self.u_bound * ellipsoid.stretch,
-                delta=self.delta,
-                w_bound=self.w_bound,
+                **common,
             )
         return np.asarray(self.exploration * zeta)
 
-    def plugin(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
+    def score(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
         """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i].
 
-        Those that cannot be the best need not be exact, here and below: `RidgeModels.score`.
+        Those that cannot be the best need not be exact, here and below: `Regressions.score`.
         """
-        return self.models.score(U, slots, zeta)
+        return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
+
+    def leaders(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
+        """The index of the best `score` of each row under any of the slots, UNDECIDED at a near tie."""
+        return self.models.leaders(U, self.models_of(slots), zeta)
 
     def optimistic(
         self,
@@ -189,17 +199,35 @@ class ArmModels:
 
         The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
         """
-        means, widths, beta, cross, block = self.models.surround(U, slots, *self._moving)
-        radius = filled(len(slots), zeta[0]) if len(zeta) == 1 else zeta
+        means, widths, beta, cross, block = self.models.surround(U, self.models_of(slots), *self._moving)
+        radius = np.broadcast_to(zeta, len(slots))
         candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)
         return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
 
+    def weights(self, slots: IntArray) -> FloatArray:
+        """w_hat of each slot."""
+        return self.models.weights_of(self.models_of(slots))[:, 0]
 
-def filled(n: int, value: float) -> FloatArray:
-    """np.full at a quarter of its price."""
-    values = np.empty(n)
-    values.fill(value)
-    return values
+    def beta(self, slots: IntArray) -> FloatArray:
+        """w_hat's block for z, of each slot."""
+        return self.weights(slots)[:, self.models.prior.block("z")]
+
+    def average(self, U: FloatArray, slots: IntArray) -> FloatArray:
+        """u·w_hat, for row i under slots[i]."""
+        return self.models.average(U, self.models_of(slots))[:, 0]
+
+    def deviations(
+        self, U: FloatArray, slots: IntArray, moves: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draws of u·(w - w_hat), w ~ N(w_hat, A^{-1}), of each row under its slot: (size, rows).
+
+        In draw m, moves[m, i] is added to z in row i. What arms share varies once per draw, for all rows.
+        """
+        models, z = self.models, self.models.prior.block("z")
+        if self._own or isinstance(models, HybridModels):
+            return models.deviations(U, slots, z, moves, rng)
+        off = models.draws(len(moves), rng)
+        return np.asarray(off @ U.T + np.vecdot(moves, off[:, None, z]))
 
 
 def check_options(policy: object, options: Mapping[str, Any]) -> None:
@@ -214,21 +242,21 @@ def check_options(policy: object, options: Mapping[str, Any]) -> None:
 DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
 
 
-def _models(model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: Ridge) -> RidgeModels:
+def _models(
+    model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: Ridge
+) -> RidgeModels | HybridModels:
     if model == "shared":
-        return SharedModel(blocks, ridge=ridge)
+        return one_regression(blocks, ridge=ridge)
     if n_arms is None:
         raise InvalidInput(
             f"model is {model!r}, wanted 'shared' where n_arms is None: candidates have no ids"
         )
-    return {"disjoint": RidgeModels, "hybrid": HybridModels}[model](n_arms, blocks, ridge=ridge)
+    return (RidgeModels if model == "disjoint" else HybridModels)(n_arms, blocks, ridge=ridge)
 
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
-    """One number a block: a pair's first for x and the intercept, its second for what stands for z."""
-    if isinstance(ridge, np.ndarray):
-        ridge = ridge.tolist()
-    if not isinstance(ridge, list | tuple):
+    """One number per block: a pair's first for x and the intercept, its second for what stands for z."""
+    if not isinstance(ridge, np.ndarray | list | tuple):
         return ridge
     if len(ridge) != 2 or "z" not in blocks:
         wanted = "a number or a pair for x and z" if "z" in blocks else "a number: there is no z here"

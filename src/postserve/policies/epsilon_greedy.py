@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.policies.base import batch
-from postserve.policies.choice import draw
+from postserve.policies.base import batch, draw
 from postserve.policies.inputs import each_round
 from postserve.protocols import Merges, Policy
 from postserve.state import Persistent, refuse_other_settings
@@ -34,7 +33,6 @@ class EpsilonGreedy(Persistent):
             raise InvalidInput(f"policy is a {type(policy).__name__}, wanted one that chooses from x")
         self.policy = copy.deepcopy(policy)
         self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)
-        self._settings = {"policy": self.policy, "epsilon": self.epsilon}
 
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None

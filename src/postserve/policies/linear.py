@@ -1,4 +1,4 @@
-"""What policies with a linear reward model an arm, and perhaps a map, have in common."""
+"""What policies with linear reward models, and perhaps a map, have in common."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +19,7 @@ class LinearPolicy(BasePolicy, abstract=True):
     """`_arms` are the reward models; `context_map` is phi_hat, None where there is none."""
 
     _arms: ArmModels
+    _settings_from = ("_arm_set", "_arms")
     _option_defaults = DEFAULTS
 
     @property
@@ -37,23 +38,23 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     @property
     def weights(self) -> FloatArray:
-        """w_hat, a row an arm in the order of `arms`; one row where decision sets take their place."""
-        slots = np.zeros(1, dtype=np.int64) if self._by_row else self._all_slots
-        return self._arms.models.weights_of(slots)[:, 0].copy()
+        """w_hat, one row per arm in the order of `arms`; one row where decision sets take their place."""
+        slots = np.zeros(1, dtype=np.int64) if self._arm_set.by_row else self._arm_set.all_slots
+        return self._arms.weights(slots)
 
     @property
     def pulls(self) -> FloatArray:
-        """n(a), an entry an arm, one where they share a model; forgetting makes it a fraction."""
+        """n(a), one entry per arm, one where they share a model; forgetting makes it a fraction."""
         return self._arms.models.pulls.copy()
 
     @property
     def prior(self) -> Prior:
         """The arms' prior in force: the noise variance, and lambda of each block of u."""
-        return self._arms.models.prior
+        return self._arms.models.prior.in_force
 
     def refit_prior(self) -> None:
         """Learn the priors of arms and map from the evidence now, from a cold start."""
-        self._arms.models.refit_prior()
+        self._arms.models.prior.refit(self._arms.models)
         if isinstance(self.context_map, RefitsPrior):
             self.context_map.refit_prior()
 
@@ -77,12 +78,12 @@ class LinearPolicy(BasePolicy, abstract=True):
             self._arms.models.forget(arms)
 
     def _add_arm(self) -> None:
-        self._arms.models.add()
+        self._arms.add()
 
     def _remove_arm(self, slot: int) -> None:
-        self._arms.models.remove(slot)
+        self._arms.remove(slot)
         if isinstance(self.context_map, HoldsArms):
-            self.context_map.remove_arm(int(self._ids[slot]))
+            self.context_map.remove_arm(int(self._arm_set.ids[slot]))
 
     def _arrays(self) -> Arrays:
         probes = {"probe": probe(self._map_handed_back(), self.dim_x or 0)}
@@ -91,7 +92,7 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
-        self._arms.models.restore(arrays, self.n_arms)
+        self._arms.restore(arrays, self.n_arms)
         stored = arrays.take("probe", (None,))
         check_probe("context_map", probe(self._map_handed_back(), self.dim_x or 0), stored)
         for one in self._with_features():

@@ -4,9 +4,9 @@ from typing import Unpack
 
 from postserve.context_maps.features import Features
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
-from postserve.policies.base import NO_Z, ChoosesFromX
+from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
-from postserve.protocols import keeps
+from postserve.steps import fast_path
 from postserve.types import FloatArray, IntArray
 from postserve.validation import integer
 
@@ -42,31 +42,24 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         super().__init__(n_arms, dim_x, dim_z=None, x_features=x_features)
         check_options(self, options)
         self._arms = ArmModels(n_arms, {"x": dim_x}, **options)
-        self._settings.update(dim_x=dim_x, x_features=x_features, **self._arms.settings)
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """x·w_hat_a + zeta ||x||_{A_a^{-1}}."""
-        return self._arms.plugin(self._arms.stack(x), slots, self._arms.radius(slots))
+        return self._arms.score(self._arms.stack(x), slots, self._arms.radius(slots))
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         self._arms.learn(slot, x, reward=reward)
 
-    def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
-        self._credit(x, slot, NO_Z, reward, None)
+    # Fast paths: many rounds at once
 
-    # Many rounds at once
-
+    @fast_path
     def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
-        if not keeps(self, LinUCB, "_scores", "_choose"):
-            return super()._leaders(X, slots)
-        return self._arms.models.leaders(self._arms.stack(X), slots, self._arms.radius(slots))
+        return self._arms.leaders(self._arms.stack(X), slots, self._arms.radius(slots))
 
+    @fast_path
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
-        if not keeps(self, LinUCB, "_update", "_credit"):
-            super()._update_batch(X, slots, Z, rewards)
-        else:
-            self._arms.learn_batch(slots, self._arms.stack(X), rewards)
+        self._arms.learn_batch(slots, self._arms.stack(X), rewards)

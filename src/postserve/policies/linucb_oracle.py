@@ -8,10 +8,9 @@ import numpy as np
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
-from postserve.policies.base import batch
-from postserve.policies.choice import choose, distribution
+from postserve.policies.base import batch, choose, distribution
 from postserve.policies.linear import LinearPolicy
-from postserve.protocols import keeps
+from postserve.steps import fast_path
 from postserve.types import Context, Decision, Decisions, FloatArray, IntArray
 from postserve.validation import generator, integer, one_of
 
@@ -50,14 +49,6 @@ class LinUCBOracle(LinearPolicy):
         super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         check_options(self, options)
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
-        self._settings.update(
-            dim_x=dim_x,
-            dim_z=dim_z,
-            missing_z=missing_z,
-            x_features=x_features,
-            z_features=z_features,
-            **self._arms.settings,
-        )
 
     def select(
         self,
@@ -68,13 +59,13 @@ class LinUCBOracle(LinearPolicy):
         arms: Sequence[int] | None = None,
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
-        x, z, slots = self._seen(x, z, arms)
-        return self._decision(slots, choose(self._scores(x, z, slots), generator(rng)))
+        u, slots = self._seen(x, z, arms)
+        return self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
 
     def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
-        x, z, slots = self._seen(x, z, arms)
-        return self._over_all_arms(slots, distribution(self._scores(x, z, slots)))
+        u, slots = self._seen(x, z, arms)
+        return self._arm_set.over_all(slots, distribution(self._scores(u, slots)))
 
     def select_batch(
         self,
@@ -85,44 +76,43 @@ class LinUCBOracle(LinearPolicy):
         arms: Sequence[int] | None = None,
     ) -> Decisions:
         """Round after round as `select` would, nothing being learnt in between."""
-        eligible, rng = self._eligible(arms), generator(rng)
-        wanted = self._rows_wanted(eligible)
+        arm_set, rng = self._arm_set, generator(rng)
+        eligible = arm_set.eligible(arms)
+        wanted = arm_set.rows_wanted(eligible)
         xs, zs = list(self._x.rounds(X, wanted)), list(self._z.rounds(Z, wanted))
         if len(xs) != len(zs):
             raise InvalidInput(f"Z has {len(zs)} rows, wanted {len(xs)}")
         rounds = [self._both(x, z, eligible) for x, z in zip(xs, zs, strict=True)]
-        return batch(self._decision(slots, choose(self._scores(x, z, slots), rng)) for x, z, slots in rounds)
+        return batch(arm_set.decision(slots, *choose(self._scores(u, slots), rng)) for u, slots in rounds)
 
-    def _seen(
-        self, x: Context, z: Context, arms: Sequence[int] | None
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        eligible = self._eligible(arms)
-        rows = self._rows_wanted(eligible)
+    def _seen(self, x: Context, z: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
+        eligible = self._arm_set.eligible(arms)
+        rows = self._arm_set.rows_wanted(eligible)
         return self._both(self._x.one_or_rows(x, rows), self._z.one_or_rows(z, rows), eligible)
 
-    def _both(
-        self, x: FloatArray, z: FloatArray, eligible: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """x and z, each one for all or with a row a slot, and the slots."""
-        x, slots = self._placed(x, eligible)
-        if self._by_row and z.shape != (len(x), self.dim_z):
-            raise InvalidInput(f"z has shape {z.shape}, wanted ({len(x)}, {self.dim_z}): a row a candidate")
-        return x, self._placed(z, eligible, self._z)[0], slots
+    def _both(self, x: FloatArray, z: FloatArray, eligible: IntArray) -> tuple[FloatArray, IntArray]:
+        """(x, z) in rows, of x and z that are each one for all or have one row per slot; and the slots."""
+        place = self._arm_set.place
+        x, slots = place(x, eligible, self._x.label)
+        if self._arm_set.by_row and z.shape != (len(x), self.dim_z):
+            wanted = f"({len(x)}, {self.dim_z}): one row per candidate"
+            raise InvalidInput(f"z has shape {z.shape}, wanted {wanted}")
+        return self._arms.stack(x, place(z, eligible, self._z.label)[0]), slots
 
-    def _scores(self, x: FloatArray, z: FloatArray, slots: IntArray) -> FloatArray:
+    def _scores(self, u: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""
-        u = self._arms.stack(x, z)
-        return self._arms.plugin(u, slots, self._arms.radius(slots))
+        return self._arms.score(u, slots, self._arms.radius(slots))
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         self._arms.learn(slot, x, z, reward=reward)
 
+    @fast_path
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
-        if Z is None or not keeps(self, LinUCBOracle, "_update", "_settle", "_credit"):
+        if Z is None:
             super()._update_batch(X, slots, Z, rewards)
         else:
             self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)

@@ -1,6 +1,6 @@
 """LinUCB(phi_hat), Algorithm 2 of the paper (after Wang et al. 2016): where it differs from Algorithm 1."""
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -64,16 +64,16 @@ class LinUCBPhiHat(PoLinUCB):
         if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
         self._map_errors = 0.0  # sum_s e_s
-        own = {"prediction": prediction, "z_noise_scale": self.z_noise_scale, "beta_bound": self.beta_bound}
-        self._settings.update(own)
+
+    _leaders = PoLinUCB._leaders
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""
         if self.prediction == "after":
-            self._teach_map(x, slot, z)
-        error, z_hat = self._map_error(x, slot), self._predict(x, slot)
+            self._phi_hat.learn(x, slot, z)
+        error, z_hat = self._map_error(x, slot), self._phi_hat.predict_one(x, slot)
         if self.prediction == "before":
-            self._teach_map(x, slot, z)
+            self._phi_hat.learn(x, slot, z)
         self._map_errors += error
         return z_hat
 
@@ -82,7 +82,7 @@ class LinUCBPhiHat(PoLinUCB):
     ) -> None:
         """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
         if z_hat is None and self.prediction == "after":
-            z_hat = self._predict(x, slot)
+            z_hat = self._phi_hat.predict_one(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, x, z_hat, reward=reward)
@@ -98,39 +98,29 @@ class LinUCBPhiHat(PoLinUCB):
         if arms.arm_radius not in ("determinant", "closed_form"):
             return arms.radius(slots)
         assert arms.u_bound is not None  # checked on construction
-        ellipsoid = arms.models.ellipsoid(slots)
+        ellipsoid = arms.models.ellipsoid(arms.models_of(slots))
+        common: Any = {
+            "ridge": ellipsoid.ridge,
+            "map_errors": self._map_errors,
+            "noise_scale": arms.noise(),
+            "z_noise_scale": self.z_noise_scale,
+            "beta_bound": self.beta_bound,
+            "u_bound": arms.u_bound * ellipsoid.stretch,
+            "delta": arms.delta,
+            "w_bound": arms.w_bound,
+        }
         if arms.arm_radius == "determinant":
-            zeta = confidence.phi_hat_radius_determinant(
-                ridge=ellipsoid.ridge,
-                log_det_ratio=ellipsoid.log_det,
-                map_errors=self._map_errors,
-                noise_scale=arms.noise(),
-                z_noise_scale=self.z_noise_scale,
-                beta_bound=self.beta_bound,
-                u_bound=arms.u_bound * ellipsoid.stretch,
-                delta=arms.delta,
-                w_bound=arms.w_bound,
-            )
+            zeta = confidence.phi_hat_radius_determinant(log_det_ratio=ellipsoid.log_det, **common)
         else:
-            zeta = confidence.phi_hat_radius_closed_form(
-                ridge=ellipsoid.ridge,
-                pulls=ellipsoid.pulls,
-                dim_u=len(ellipsoid.ridge),
-                map_errors=self._map_errors,
-                noise_scale=arms.noise(),
-                z_noise_scale=self.z_noise_scale,
-                beta_bound=self.beta_bound,
-                u_bound=arms.u_bound * ellipsoid.stretch,
-                delta=arms.delta,
-                w_bound=arms.w_bound,
-            )
+            n, dim_u = ellipsoid.pulls, len(ellipsoid.ridge)
+            zeta = confidence.phi_hat_radius_closed_form(pulls=n, dim_u=dim_u, **common)
         return np.asarray(arms.exploration * zeta)
 
     def _map_error(self, x: FloatArray, slot: int) -> float:
         """e_s, where the radius needs it."""
         if self._arms.arm_radius not in ("determinant", "closed_form"):
             return 0.0
-        return float(self._map_radii(x, np.array([slot]))[0])
+        return float(self._phi_hat.radius(x, np.array([slot]))[0])
 
     def _forget(self, arms: float, map: float) -> None:
         super()._forget(arms, map)

@@ -6,13 +6,12 @@ from typing import Unpack
 import numpy as np
 
 from postserve.context_maps.features import Features
-from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmOptions, check_options
-from postserve.policies.choice import draw
+from postserve.policies.base import draw
 from postserve.policies.polinucb import PoLinUCB
 from postserve.protocols import ContextMap
 from postserve.types import FloatArray, IntArray, MissingZ
-from postserve.validation import integer, number, shaped
+from postserve.validation import integer, number
 
 AT_ONCE, LEAST = 1_000_000, 16
 """Numbers held at a time: draws come in portions of so many, but of at least 16 draws."""
@@ -63,8 +62,8 @@ class PoLinTS(PoLinUCB):
         self.draws = integer("draws", draws, least=1)
         self.floor = number("floor", floor, least=0.0, most=1.0)
         self.seed = integer("seed", seed, least=0)
-        del self._settings["optimism"]  # draws take its place
-        self._settings.update(draws=self.draws, floor=self.floor, seed=self.seed)
+
+    _update, _update_batch = PoLinUCB._update, PoLinUCB._update_batch  # it learns as poLinUCB does
 
     def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
         return draw(self._chances(x, slots), rng)
@@ -79,26 +78,16 @@ class PoLinTS(PoLinUCB):
 
     def _drawn_scores(self, x: FloatArray, slots: IntArray) -> Iterator[FloatArray]:
         """Line 3 in a draw: (x, phi(x))·w_a of each slot, phi and w_a being drawn; (draws, slots)."""
-        rng = np.random.default_rng([self.seed, self._arms.models.updates])
-        models, block = self._arms.models, self._arms.models.block("z")
-        z_hat = self._predictions(x, slots)
+        rng = np.random.default_rng([self.seed, self._arms.models.prior.updates])
+        z_hat = self._phi_hat.predict(x, slots)
         if z_hat.ndim == 1:
             z_hat = np.repeat(z_hat[None], len(slots), axis=0)
         u_hat = self._arms.stack(x, z_hat)
-        means, beta = models.average(u_hat, slots)[:, 0], models.weights_of(slots)[:, 0, block]
+        means, beta = self._arms.average(u_hat, slots), self._arms.beta(slots)
         zeta = self._radius(slots)
         portion = max(LEAST, AT_ONCE // z_hat.size)
         for start in range(0, self.draws, portion):
             size = min(portion, self.draws - start)
-            moves = self._drawn_z(x, slots, size, rng) - z_hat
-            off = models.deviations(u_hat, slots, block, moves, rng)
+            moves = self._phi_hat.sample(x, slots, size, rng) - z_hat
+            off = self._arms.deviations(u_hat, slots, moves, rng)
             yield means + np.vecdot(moves, beta) + zeta * off
-
-    def _drawn_z(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draws of phi(x), (size, slots, dim_z), checked: the map may be anyone's."""
-        what = "context_map.sample(x, arms, rng, size)"
-        try:
-            drawn = self.context_map.sample(x, self._ids_of(slots), rng, size)
-        except TypeError as error:
-            raise InvalidInput(f"{what} fails ({error}), wanted a map that draws `size` times") from error
-        return shaped(what, drawn, (size, len(slots), self.dim_z))

@@ -8,7 +8,7 @@ line  the paper                                              here
 4     play a_t; receive z_t and the reward                   ``Decision``, then the world
 5     w_hat_a = A_a^{-1} b_a, sums over the observed (x, z)  ``_credit``
 6     phi_hat by empirical risk minimisation                 ``_observe``
-7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``_ball``
+7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``PhiHat.ball``
 ====  =====================================================  ==================================
 """
 
@@ -17,13 +17,15 @@ from typing import ClassVar, Unpack
 from postserve.context_maps.features import Features
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
-from postserve.policies.mapped import MappedPolicy
-from postserve.protocols import ContextMap, Merges, keeps
+from postserve.policies.linear import LinearPolicy
+from postserve.policies.phi_hat import PhiHat, checked_map
+from postserve.protocols import ContextMap, Merges
+from postserve.steps import fast_path
 from postserve.types import FloatArray, IntArray, MissingZ, Optimism
 from postserve.validation import one_of
 
 
-class PoLinUCB(ChoosesFromX, MappedPolicy):
+class PoLinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on the OBSERVED (x, z); they are scored at (x, phi_hat(x)), optimistically.
 
     `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
@@ -67,27 +69,25 @@ class PoLinUCB(ChoosesFromX, MappedPolicy):
         z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
-        self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
-        super().__init__(n_arms, context_map, missing_z, x_features=x_features, z_features=z_features)
-        self._needs_no_prediction = keeps(self, PoLinUCB, "_observe", "_settle", "_credit")
-        blocks = {"x": context_map.dim_x, **dict.fromkeys(self._z_blocks, context_map.dim_z)}
         check_options(self, options)
+        self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
+        dim_x, dim_z = checked_map(context_map).dim_x, context_map.dim_z
+        super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
+        self._phi_hat = PhiHat(context_map, self._arm_set)
+        blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
-        self._settings.update(
-            context_map=self.context_map,
-            optimism=optimism,
-            missing_z=missing_z,
-            x_features=x_features,
-            z_features=z_features,
-            **self._arms.settings,
-        )
+
+    @property
+    def context_map(self) -> ContextMap:
+        """phi_hat: the policy's own copy, which it teaches."""
+        return self._phi_hat.map
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
         zeta = self._radius(slots)
         if self.optimism == "plugin":
-            return self._arms.plugin(self._u_hat(x, self._predictions(x, slots)), slots, zeta)
-        z_hat, e = self._ball(x, slots)
+            return self._arms.score(self._u_hat(x, self._phi_hat.predict(x, slots)), slots, zeta)
+        z_hat, e = self._phi_hat.ball(x, slots)
         return self._arms.optimistic(self._u_hat(x, z_hat), slots, zeta, e, kind=self.optimism)
 
     def _u_hat(self, x: FloatArray, z_hat: FloatArray) -> FloatArray:
@@ -102,13 +102,19 @@ class PoLinUCB(ChoosesFromX, MappedPolicy):
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
-        z_hat = self._predict(x, slot)
-        self._teach_map(x, slot, z)
+        z_hat = self._phi_hat.predict_one(x, slot)
+        self._phi_hat.learn(x, slot, z)
         return z_hat
 
     def _radius(self, slots: IntArray) -> FloatArray:
         """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
         return self._arms.radius(slots)
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        return self._phi_hat.predict_one(x, slot)
+
+    def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
+        self._phi_hat.try_rows(X, slots)
 
     def _why_not_merge(self) -> str | None:
         if self.missing_z == "impute":
@@ -117,28 +123,28 @@ class PoLinUCB(ChoosesFromX, MappedPolicy):
             return super()._why_not_merge()
         return f"its map, {type(self.context_map).__name__}, is not made of sums"
 
-    # Short cuts past what nobody asks for, where a subclass has not changed it
+    # Fast paths: no prediction that nobody asks for, and many rounds at once
 
+    @fast_path
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
-        if z is None or not self._needs_no_prediction:
-            super()._update(x, slot, z, reward)
+        if z is None:
+            self._settle(x, slot, z, reward, None)
         else:
-            self._teach_map(x, slot, z)
+            self._phi_hat.learn(x, slot, z)
             self._credit(x, slot, z, reward, None)
 
+    @fast_path
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
-        known = self._needs_no_prediction and keeps(self, PoLinUCB, "_update", "_teach_map")
-        if Z is None or not self._shared_map or not known:
-            super()._update_batch(X, slots, Z, rewards)
-        else:
-            self._shared_map._learn_batch(X, Z)
+        if Z is not None and self._phi_hat.learn_all(X, Z):
             self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)
+        else:
+            super()._update_batch(X, slots, Z, rewards)
 
+    @fast_path
     def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
-        known = keeps(self, PoLinUCB, "_scores", "_choose")
-        if self.optimism != "plugin" or not self._shared_map or not known:
+        if self.optimism != "plugin" or not self._phi_hat.is_one_for_all:
             return super()._leaders(X, slots)
-        U_hat = self._u_hat(X, self._predictions(X, slots))
-        return self._arms.models.leaders(U_hat, slots, self._radius(slots))
+        U_hat = self._u_hat(X, self._phi_hat.predict(X, slots))
+        return self._arms.leaders(U_hat, slots, self._radius(slots))

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from postserve.policies.base import ChoosesFromX
+from postserve.policies.base import BasePolicy, ChoosesFromX
 from postserve.types import FloatArray, IntArray
 
 
-class RandomPolicy(ChoosesFromX):
+class RandomPolicy(ChoosesFromX, BasePolicy):
     """Every eligible arm with the same probability; learns nothing.
 
     >>> RandomPolicy(n_arms=4).select([0.0], np.random.default_rng(0))

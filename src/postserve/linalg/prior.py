@@ -1,0 +1,218 @@
+"""The prior of ridge regressions: Lambda and the noise, given or learnt, and when they are learnt anew.
+
+With evidence, p0 follows the moments of the rounds until the first refit, and refits come each time the
+rounds have grown by half. What is fitted is the learner's affair: it says in which units its rounds are, and
+what their evidence is.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.linalg import evidence
+from postserve.state import Arrays, Stored
+from postserve.types import BoolArray, FloatArray, IntArray, Prior, Ridge
+from postserve.validation import number, one_of
+
+SMALLEST_RIDGE = 1e-50
+FIRST_REFIT = 8
+REFIT_GROWTH = 1.5
+REFRESH_GROWTH = 17 / 16
+"""Before the first refit p0 follows the moments: after every update for the first 17 rounds, and then
+whenever a sixteenth more has come, which is less than a moment's error of 1/sqrt(N)."""
+SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
+
+
+class Learner(Protocol):
+    """Regressions whose prior is learnt."""
+
+    @property
+    def n_models(self) -> int: ...
+
+    def update(self, model: int, u: FloatArray, y: FloatArray) -> None: ...
+
+    def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
+        """Learn rows under the prior as it is."""
+
+    def units(self) -> evidence.Units: ...
+
+    def objective(self, start: FloatArray | None) -> evidence.Objective:
+        """The evidence of what was learnt; `start` is the lambda of each block where the search begins."""
+
+    def take_prior(self) -> None:
+        """Renew all that follows from the prior, which has changed."""
+
+
+class BlockPrior:
+    """lambda_j of each block of u and sigma² of each output; the prior variance of a weight is their ratio.
+
+    >>> BlockPrior({"x": 2, "z": 1}, ridge=[4.0, 1.0]).ridge
+    array([4., 4., 1.])
+    """
+
+    def __init__(self, blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence") -> None:
+        self.blocks = dict(blocks)
+        self.sizes = list(self.blocks.values())
+        self.evidence = isinstance(ridge, str)
+        if self.evidence:
+            one_of("ridge", ridge, ("evidence",))
+        self.block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
+        self.noise_variance = np.zeros(n_outputs)  # 0 where it is not learnt, or not known yet
+        self.silent = np.full(len(blocks), self.evidence)  # blocks that were zero so far, without a unit
+        self.updates = 0  # raw count: forgetting does not lower it, so the schedule goes on
+        self.fitted_at = 0
+        self.followed_at = 0
+        self.evaluations = 0
+        self._waits_for_units = self.evidence  # whether an output or a block has had no value yet
+
+    @property
+    def ridge(self) -> FloatArray:
+        """The diagonal of Lambda."""
+        return np.repeat(self.block_ridge, self.sizes)
+
+    @property
+    def mute(self) -> BoolArray:
+        """Coordinates of silent blocks, whose widths count as 0.
+
+        Their lambda of 1 would be one of the caller's units, so they wait for their first value.
+        """
+        return np.repeat(self.silent, self.sizes)
+
+    @property
+    def in_force(self) -> Prior:
+        """The prior by the names of its blocks; with a numeric ridge the noise variance is 0."""
+        ridge = {name: float(r) for name, r in zip(self.blocks, self.block_ridge, strict=True)}
+        return Prior(self.noise_variance.copy(), ridge)
+
+    def block(self, name: str) -> slice:
+        """Where a block of u stands."""
+        place = list(self.blocks).index(name)
+        start = sum(self.sizes[:place])
+        return slice(start, start + self.sizes[place])
+
+    # When it is learnt anew
+
+    def is_due(self, u: FloatArray, y: FloatArray, n_models: int) -> bool:
+        """Whether this row, already counted, brings a refit, or p0 at new moments before the first."""
+        return self.updates >= self._due_at(n_models) or (self._waits_for_units and self._has_first(u, y))
+
+    def _due_at(self, n_models: int) -> float:
+        """How many updates bring the next refit, or the next p0."""
+        if self.fitted_at:
+            return REFIT_GROWTH * self.fitted_at
+        return min(_first_refit(n_models), REFRESH_GROWTH * self.followed_at)
+
+    def _has_first(self, u: FloatArray, y: FloatArray) -> bool:
+        """Whether an output or a block that was zero until now has its first value.
+
+        Until then it has no unit: waiting for the schedule would judge it in the caller's.
+        """
+        if np.any((self.noise_variance == 0.0) & (y * y > evidence.TINY_SQUARE)):
+            return True
+        squares = np.add.reduceat(u * u, np.cumsum([0, *self.sizes[:-1]]))
+        return bool((self.silent & (squares > evidence.TINY_SQUARE)).any())
+
+    def rows_before_due(self, n_models: int) -> int:
+        """How many more rows bring nothing but themselves."""
+        if not self.evidence:
+            return sys.maxsize
+        return 0 if self._waits_for_units else max(0, math.ceil(self._due_at(n_models)) - 1 - self.updates)
+
+    def update_batch(self, learner: Learner, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
+        """As `learner.update` row after row; what comes between two refits is learnt at once."""
+        done = 0
+        while done < len(models):
+            until = min(len(models), done + self.rows_before_due(learner.n_models))
+            if until > done:
+                learner.learn_rows(models[done:until], U[done:until], Y[done:until])
+                self.updates += until - done
+                done = until
+            if done < len(models):
+                learner.update(int(models[done]), U[done], Y[done])
+                done += 1
+
+    # What it becomes
+
+    def renew(self, learner: Learner) -> None:
+        """The refit that is due, from the prior in force; before the first one, p0 at the present moments."""
+        if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
+            self._adopt(evidence.centre(learner.units()), learner)
+            self.followed_at = self.updates
+        else:
+            start = np.where(self.silent, 0.0, self.block_ridge) if self.fitted_at else None
+            self._fit(learner, SCHEDULED_TOLERANCE, start)
+
+    def refit(self, learner: Learner) -> None:
+        """Learn it now, from a cold start: the result depends on the sums alone."""
+        if self.evidence:
+            self._fit(learner, EXACT_TOLERANCE, None)
+
+    def _fit(self, learner: Learner, tolerance: float, start: FloatArray | None) -> None:
+        self._adopt(evidence.maximise(learner.objective(start), tolerance=tolerance, start=start), learner)
+        self.fitted_at = self.updates
+
+    def _adopt(self, fit: evidence.Fit, learner: Learner) -> None:
+        self.block_ridge, self.noise_variance, self.silent, self.evaluations = fit
+        self._look_for_units()
+        learner.take_prior()
+
+    def _look_for_units(self) -> None:
+        unknown = bool(self.silent.any() or (self.noise_variance == 0.0).any())
+        self._waits_for_units = self.evidence and unknown
+
+    # State
+
+    def arrays(self, levels: tuple[str, ...] = ("",)) -> Arrays:
+        """All of it, as named arrays; blocks of several levels have names that begin with their level's."""
+        found: Arrays = {
+            "noise_variance": self.noise_variance,
+            "counts": np.array([self.updates, self.fitted_at, self.followed_at], dtype=np.int64),
+        }
+        for name, values in (("block_ridge", self.block_ridge), ("silent", self.silent)):
+            parts = np.split(values, len(levels))
+            found.update({level + name: part for level, part in zip(levels, parts, strict=True)})
+        return found
+
+    def restore(self, stored: Stored, levels: tuple[str, ...] = ("",)) -> None:
+        """Take back what `arrays` gave, checked."""
+        shape = (len(self.blocks) // len(levels),)
+        ridges = {level + "block_ridge": stored.take(level + "block_ridge", shape) for level in levels}
+        for name, ridge in ridges.items():
+            stored.require(bool((ridge > 0.0).all()), name, "positive numbers")
+        self.block_ridge = np.concatenate(list(ridges.values()))
+        self.silent = np.concatenate([stored.take(level + "silent", shape, np.bool_) for level in levels])
+        self.noise_variance = stored.take("noise_variance", self.noise_variance.shape)
+        counts = stored.take("counts", (3,), np.int64)
+        self.updates, self.fitted_at, self.followed_at = (int(count) for count in counts)
+        for name, values in (("noise_variance", self.noise_variance), ("counts", counts)):
+            stored.require(not (values < 0).any(), name, "no negative numbers")
+        self._look_for_units()
+
+
+def as_given(ridge: Ridge) -> Ridge:
+    """A ridge as plain numbers, or the word for one that is learnt."""
+    plain: Ridge = ridge if isinstance(ridge, str) else np.asarray(ridge, dtype=np.float64).tolist()
+    return plain
+
+
+def _first_refit(n_models: int) -> int:
+    return max(FIRST_REFIT, n_models)
+
+
+def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:
+    """One positive number per block, from one number or one per block."""
+    if isinstance(ridge, np.ndarray | list | tuple):
+        if len(ridge) != len(blocks):
+            names = ", ".join(blocks)
+            raise InvalidInput(f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({names})")
+        return np.array([_positive(part) for part in ridge])
+    return np.full(len(blocks), _positive(ridge))
+
+
+def _positive(ridge: Any) -> float:
+    """Large enough for its inverse, and that times a context, to be numbers."""
+    return number("ridge", ridge, above=0.0, least=SMALLEST_RIDGE)

@@ -1,0 +1,375 @@
+"""Ridge regressions under one given prior: the only gram, moment and inverse code.
+
+The sums are the truth, and they never contain the prior:
+
+    gram = sum u u^T,  moment = sum y u,  squares = sum y²,  pulls = n.
+
+All else is a cache of sums + prior, A = gram + Lambda: A^{-1}, the weights A^{-1} moment and
+log det A - log det Lambda. Rank-one updates keep it current; a Cholesky factorisation of the sums
+renews it on a schedule, and when the updates since the last one may have lost too many digits. A model
+with few rows keeps these in the place of their sums, and its cache is a number and a vector per row.
+
+How the regressions are stored is the affair of `forms.py`: storage follows the rows learnt, not the
+number of models.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from postserve.linalg import bulk, forms
+from postserve.linalg.cholesky import factorise
+from postserve.linalg.forms import scratch
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import (
+    AGE,
+    CACHE,
+    DENSE_COUNT,
+    LOG_DET,
+    LOSS,
+    MAX_LOSS,
+    OWNER,
+    PULLS,
+    SQUARES,
+    SUMS,
+)
+from postserve.state import Arrays, Stored
+from postserve.types import BoolArray, FloatArray, IntArray
+
+AT_ONCE = 2
+"""So many times dim rows of one model go into its sums at once, with one factorisation after them; fewer
+go in one by one, which costs less."""
+
+
+class Projection(NamedTuple):
+    """Of each row u under its model: w·u for every output, and ||u|| in the norm of A^{-1}."""
+
+    means: FloatArray  # (rows, n_outputs)
+    widths: FloatArray  # (rows,)
+
+
+class Surroundings(NamedTuple):
+    """Of each row u under its model: mean and width, and how they change where d is added to some blocks.
+
+    w·(u + d) = mean + beta·d, and the square of the width at u + d is width² + 2 cross·d + d^T block d.
+    """
+
+    means: FloatArray  # (rows,)
+    widths: FloatArray  # (rows,)
+    beta: FloatArray  # (rows, size)
+    cross: FloatArray  # (rows, size)
+    block: FloatArray  # (rows, size, size)
+
+
+class Ellipsoid(NamedTuple):
+    """What the theory's radii ask of the ellipsoid that holds each row's weights."""
+
+    log_det: FloatArray  # (rows,), of its matrix over that of the prior
+    pulls: FloatArray  # (rows,), the rounds it has seen
+    ridge: FloatArray  # (dim,), the diagonal of its prior
+    stretch: float  # how much longer than u its rows are
+
+
+class Regressions:
+    """n_models linear regressions on u, their cached inverses, and one diagonal prior Lambda = diag(ridge).
+
+    n_outputs regressions share each gram (the coordinates of z). Where rows U go with models, row i is of
+    models[i], and one row alone is of all of them; with models None, all rows are of the only model. A model
+    keeps at most `most_rows` rows before it keeps their sums.
+
+    >>> models = Regressions(2, np.array([4.0, 4.0]))
+    >>> models.learn(0, np.array([1.0, 0.0]), np.array([5.0]))
+    0.25
+    >>> models.weights_of()[0]
+    array([[1., 0.]])
+    >>> models.project(np.array([[0.0, 1.0]]), np.array([1])).widths  # cold: ||u||/sqrt(ridge)
+    array([0.5])
+    """
+
+    def __init__(
+        self, n_models: int, ridge: FloatArray, *, n_outputs: int = 1, most_rows: int | None = None
+    ) -> None:
+        self.dim, self.n_outputs = len(ridge), n_outputs
+        # With more rows than half of dim, they and their cache take more room than the sums and theirs.
+        self.most_rows = self.dim // 2 if most_rows is None else most_rows
+        self._packed_size = self.dim * (self.dim + 1) // 2
+        self.held = forms.empty(self.dim, n_outputs)
+        self.set_prior(ridge)
+        self.add(n_models)
+
+    @property
+    def n_models(self) -> int:
+        """How many regressions there are."""
+        return len(self.held.place)
+
+    @property
+    def pulls(self) -> FloatArray:
+        """n of each."""
+        return self.held.tally[:, PULLS]
+
+    @property
+    def squares(self) -> FloatArray:
+        """sum y² of each, (n_models, n_outputs)."""
+        return self.held.tally[:, SQUARES:]
+
+    @property
+    def log_det(self) -> FloatArray:
+        """log det A - log det Lambda of each."""
+        return self.held.tally[:, LOG_DET]
+
+    # Reading
+
+    def project(self, U: FloatArray, models: IntArray | None = None) -> Projection:
+        """Means and widths of row i of U under models[i]."""
+        if models is None:
+            held = self.held
+            if len(U) == 1 and held.place[0] >= 0:  # few arguments: half of the price
+                means, widths = np.empty((1, self.n_outputs)), np.empty(1)
+                kernels.project_row(held.symmetric[CACHE, 0], held.vectors[CACHE, 0], U[0], means[0], widths)
+                return Projection(means, widths)
+            models = _only_model(len(U))
+        means, squares = np.empty((len(models), self.n_outputs)), np.empty(len(models))
+        kernels.project(U, models, scratch(self._packed_size), means, squares, *_present(self.held, models))
+        return Projection(means, np.sqrt(squares, out=squares))
+
+    def average(self, U: FloatArray, models: IntArray | None = None) -> FloatArray:
+        """The means of `project` alone, of shape (rows, n_outputs)."""
+        if models is None:
+            held = self.held
+            if len(U) == 1 and held.place[0] >= 0:
+                means = np.empty((1, self.n_outputs))
+                kernels.dot_rows(held.vectors[CACHE, 0], U[0], means[0])
+                return means
+            models = _only_model(len(U))
+        means = np.empty((len(models), self.n_outputs))
+        kernels.average(U, models, scratch(len(models)), means, *_present(self.held, models))
+        return means
+
+    def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
+        """mean + radius · width of the first output; where that cannot be the best, a number below the best.
+
+        `radius` has an entry for each model, or one for all.
+        """
+        n = len(models)
+        scores = np.empty(n)
+        held, work = _present(self.held, models), scratch(3 * n + self._packed_size)
+        kernels.score(U, models, radius, work, scores, *held)
+        return scores
+
+    def leaders(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
+        """For each row of U the index of the best of these models' scores, UNDECIDED at a near tie."""
+        return bulk.leaders(_present(self.held, models), U, models, radius)
+
+    def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
+        """A^{-1} u of row i of U under models[i]."""
+        solved = np.empty((len(models), self.dim))
+        kernels.solve(U, models, 0, self.dim, solved, *_present(self.held, models))
+        return solved
+
+    def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
+        """`project` of the first output, and its change where d of that size is added to u at the starts."""
+        n = len(models)
+        means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
+        block, packed = np.empty((n, size, size)), scratch(self._packed_size)
+        held = _present(self.held, models)
+        kernels.surround(U, models, starts, packed, means, widths, beta, cross, block, *held)
+        return Surroundings(means[:, 0], widths, beta, cross, block)
+
+    def weights_of(self, models: IntArray | None = None) -> FloatArray:
+        """A^{-1} moment of each, or of all models: (len(models), n_outputs, dim)."""
+        return _vectors(self.held, CACHE, models)
+
+    def moment_of(self, models: IntArray | None = None) -> FloatArray:
+        """sum y u of each, or of all models: (len(models), n_outputs, dim)."""
+        return _vectors(self.held, SUMS, models)
+
+    def inverse_of(
+        self, models: IntArray | None = None, rows: slice | None = None, columns: slice | None = None
+    ) -> FloatArray:
+        """A^{-1}, or a block of it, of each, or of all models: (len(models), rows, columns)."""
+        return _matrices(self.held, CACHE, models, rows, columns)
+
+    def gram_of(self, models: IntArray | None = None) -> FloatArray:
+        """sum u u^T of each, or of all models: (len(models), dim, dim)."""
+        return _matrices(self.held, SUMS, models)
+
+    def ellipsoid(self, models: IntArray) -> Ellipsoid:
+        """What the radius of each one's confidence set depends on."""
+        return Ellipsoid(self.log_det[models], self.pulls[models], self.ridge, 1.0)
+
+    def deviations(
+        self, U: FloatArray, models: IntArray, block: slice, moves: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draws of u·(w - w_hat), w ~ N(w_hat, A^{-1}), of each row under its model, (size, rows).
+
+        In draw m, moves[m, i] is added to row i in that block. Models are independent of each other.
+        """
+        solved = self.solve(U, models)
+        within = np.matmul(moves[:, :, None], self.inverse_of(models, block, block))[:, :, 0]
+        squares = np.vecdot(U, solved) + np.vecdot(moves, 2.0 * solved[:, block] + within)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * rng.standard_normal(moves.shape[:2]))
+
+    def draws(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draws of w - w_hat ~ N(0, A^{-1}) of the first model, (size, dim)."""
+        first = np.zeros(1, dtype=np.int64)
+        factor = factorise(self.gram_of(first)[0], self.ridge, self.moment_of(first)[0])
+        off = rng.standard_normal((size, self.dim)) @ factor.root
+        off[:, self._mute] = 0.0
+        return np.asarray(off)
+
+    # Learning
+
+    def learn(self, model: int, u: FloatArray, y: FloatArray, v: FloatArray | None = None) -> float:
+        """Sums and cache after one more row; returns q = u^T A^{-1} u from before it, and v = A^{-1} u."""
+        held = self.held
+        if held.place[model] < 0:
+            held = self.held = _with_room(self.held, model, 1, self.most_rows)
+        q, sound = kernels.learn(model, u, y, scratch(len(u)) if v is None else v, *held)
+        if not sound:
+            self.refactorise_one(model)
+        return q
+
+    def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
+        """Rows of any models: many of one model as matrix products, few of each in turn."""
+        order = np.argsort(models, kind="stable")
+        owners, starts, sizes = np.unique(models[order], return_index=True, return_counts=True)
+        few = np.ones(len(models), dtype=bool)
+        for model, start, size in zip(owners.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            if self.held.place[model] < 0:
+                self.held = _with_room(self.held, model, size, self.most_rows)
+            if size >= AT_ONCE * self.dim and self.held.place[model] >= 0:
+                rows = order[start : start + size]
+                few[rows] = False
+                self.add_rows(model, U[rows], Y[rows])
+                self.refactorise_one(model)
+        if few.any():
+            self.held = forms.with_room_for_rows(self.held, int(few.sum()))
+            work = scratch(self.dim)
+            for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.held):
+                self.refactorise_one(int(model))
+
+    def add_rows(self, model: int, U: FloatArray, Y: FloatArray) -> None:
+        """Add to a model's sums alone: its cache has to be renewed after it."""
+        held = self.held = forms.make_dense(self.held, model)
+        place = held.place[model]
+        held.symmetric[SUMS, place] += forms.pack(U.T @ U)
+        held.vectors[SUMS, place] += Y.T @ U
+        held.tally[model, PULLS] += len(U)
+        held.tally[model, SQUARES:] += (Y**2).sum(axis=0)
+
+    def add_sums(self, other: "Regressions") -> None:
+        """Add the sums of other regressions of the same shape: caches have to be renewed after it."""
+        theirs = other.held
+        pulls, squares = self.pulls + other.pulls, self.squares + other.squares
+        for place, model in enumerate(theirs.owner[: theirs.counts[DENSE_COUNT]].tolist()):
+            self.held = forms.make_dense(self.held, model)
+            mine = self.held.place[model]
+            self.held.symmetric[SUMS, mine] += theirs.symmetric[SUMS, place]
+            self.held.vectors[SUMS, mine] += theirs.vectors[SUMS, place]
+        for row in forms.live_rows(theirs):
+            self.learn(int(theirs.links[row, OWNER]), theirs.rows[SUMS, row], theirs.values[SUMS, row])
+        self.held.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
+        self.held.tally[:, SQUARES:] = squares
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
+        if keep < 1.0:
+            held = self.held
+            held.symmetric[SUMS] *= keep
+            held.vectors[SUMS] *= keep
+            held.rows[SUMS] *= np.sqrt(keep)
+            held.values[SUMS] *= np.sqrt(keep)
+            held.tally[:, PULLS] *= keep
+            held.tally[:, SQUARES:] *= keep
+            self.refactorise()
+
+    def add(self, n_models: int = 1) -> None:
+        """Append models that know nothing."""
+        self.held = forms.add_cold(self.held, n_models)
+
+    def remove(self, model: int) -> None:
+        """Drop a model and all it learnt; later ones move down by one."""
+        self.held = forms.remove(self.held, model)
+
+    # The cache
+
+    def set_prior(self, ridge: FloatArray, mute: BoolArray | None = None) -> None:
+        """Another Lambda: caches have to be renewed after it. Mute coordinates have width 0."""
+        self.ridge = ridge
+        self._mute = np.zeros(self.dim, dtype=np.bool_) if mute is None else mute
+        # Lambda^{-1}, the inverse before the first row: to the last bit what a factorisation makes of it.
+        self.held.prior[:] = np.where(self._mute, 0.0, (1.0 / np.sqrt(ridge)) ** 2)
+
+    def refactorise(self) -> None:
+        """Renew every cache from sums and prior."""
+        kernels.whiten_all(scratch(self.dim), *self.held)
+        for model in np.flatnonzero((self.held.place < 0) & (self.held.tally[:, LOSS] > MAX_LOSS)):
+            self.held = forms.make_dense(self.held, int(model))
+        for model in self.held.owner[: self.held.counts[DENSE_COUNT]].tolist():
+            self.refactorise_one(model)
+
+    def refactorise_one(self, model: int) -> None:
+        """Renew one, in the dense form: rows that lost digits would lose them again."""
+        held = self.held = forms.make_dense(self.held, model)
+        place, one = held.place[model], np.array([model])
+        factor = factorise(self.gram_of(one)[0], self.ridge, held.vectors[SUMS, place])
+        factor.inverse[self._mute] = 0.0
+        held.symmetric[CACHE, place] = forms.pack(factor.inverse)
+        held.vectors[CACHE, place] = factor.solution
+        tally = held.tally[model]
+        tally[LOG_DET] = max(factor.log_det - float(np.log(self.ridge).sum()), 0.0)
+        tally[LOSS] = tally[AGE] = 0.0
+
+    # State
+
+    def arrays(self) -> Arrays:
+        """Sums and cache; the cache too, so that loaded regressions go on bit by bit."""
+        return forms.arrays(self.held)
+
+    def restore(self, stored: Stored, n_models: int) -> None:
+        """Take back what `arrays` gave, checked against this object's shape; the prior stays."""
+        prior = self.held.prior
+        self.held = forms.restored(stored, n_models, self.dim, self.n_outputs)._replace(prior=prior)
+
+
+_THE_ONLY = np.zeros(1, dtype=np.int64)
+
+
+def _only_model(rows: int) -> IntArray:
+    """The only model, for every row."""
+    return _THE_ONLY if rows == 1 else np.zeros(rows, dtype=np.int64)
+
+
+def _present(held: kernels.Held, models: IntArray) -> kernels.Held:
+    """What is held, if it has all of these models, which rise: another thread may have removed some."""
+    if len(models) and models[-1] >= len(held.place):
+        raise RuntimeError("an arm was removed while this was read, wanted arms that stay")
+    return held
+
+
+def _vectors(held: kernels.Held, plane: int, models: IntArray | None) -> FloatArray:
+    models = np.arange(len(held.place)) if models is None else models
+    found = np.empty((len(models), *held.vectors.shape[2:]))
+    kernels.vectors(plane, models, found, *_present(held, models))
+    return found
+
+
+def _matrices(
+    held: kernels.Held,
+    plane: int,
+    models: IntArray | None,
+    rows: slice | None = None,
+    columns: slice | None = None,
+) -> FloatArray:
+    models, full = np.arange(len(held.place)) if models is None else models, slice(0, len(held.prior))
+    rows, columns = rows or full, columns or full
+    found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
+    kernels.matrices(plane, models, rows.start, columns.start, found, *_present(held, models))
+    return found
+
+
+def _with_room(held: kernels.Held, model: int, rows: int, most_rows: int) -> kernels.Held:
+    """Room for more rows of a model that is not dense, or is not to be any longer."""
+    if held.tally[model, AGE] + rows > most_rows:
+        return forms.make_dense(held, model)
+    return forms.with_room_for_rows(held, rows)

@@ -1,0 +1,149 @@
+"""Which arms there are: the ids that callers use, and the slots where their models stand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.state import Arrays, Stored
+from postserve.types import Decision, FloatArray, IntArray
+from postserve.validation import arm_ids, integer
+
+
+class ArmSet:
+    """n_arms arms that come and go; with None, the arms of a round are the rows of its decision set.
+
+    An id is never given twice. Arms' models stand in slots 0, 1, … in the order of their ids; a row of a
+    decision set is its own slot.
+
+    >>> arms = ArmSet(2)
+    >>> arms.add(), arms.ids
+    (2, array([0, 1, 2]))
+    >>> arms.remove(1)
+    >>> arms.slot(2)
+    1
+    """
+
+    def __init__(self, n_arms: int | None) -> None:
+        self.by_row = n_arms is None
+        self._next = 0 if n_arms is None else integer("n_arms", n_arms, least=1)
+        self._set(np.arange(self._next))
+
+    def _set(self, ids: IntArray) -> None:
+        self.ids = ids  # rising
+        none_is_gone = len(ids) > 0 and int(ids[-1]) == len(ids) - 1
+        self._ids_that_are_slots = len(ids) if none_is_gone else 0
+        self.all_slots = np.arange(len(ids))
+
+    @property
+    def n_arms(self) -> int | None:
+        """How many there are; None where decision sets take their place."""
+        return None if self.by_row else len(self.ids)
+
+    def add(self) -> int:
+        """One more, in the last slot; returns its id."""
+        arm = self._next
+        self._next += 1
+        self._set(np.append(self.ids, arm))
+        return arm
+
+    def remove(self, slot: int) -> None:
+        """One less; those in later slots move down by one."""
+        self._set(np.delete(self.ids, slot))
+
+    def refuse_rows(self) -> None:
+        """Raise where the rows of a decision set are the arms."""
+        if self.by_row:
+            raise InvalidInput("n_arms is None: the candidates are the arms, wanted a policy with n_arms")
+
+    # From ids to slots, and back
+
+    def slot(self, arm: int) -> int:
+        """Where an arm's model stands."""
+        if type(arm) is int and 0 <= arm < self._ids_that_are_slots:
+            return arm
+        arm = integer("arm", arm, least=0)
+        if self.by_row:
+            return arm
+        slot = int(np.searchsorted(self.ids, arm))
+        if slot == len(self.ids) or self.ids[slot] != arm:
+            removed = " (it was removed)" if arm < self._next else ""
+            raise InvalidInput(f"arm is {arm}{removed}, wanted one of {self}")
+        return slot
+
+    def slots(self, arms: IntArray) -> IntArray:
+        """Where the models of many arms stand."""
+        if not self.by_row and len(arms):
+            slots = np.minimum(np.searchsorted(self.ids, arms), len(self.ids) - 1)
+            known = self.ids[slots] == arms
+        else:
+            slots, known = arms, arms >= 0
+        if not known.all():
+            self.slot(int(arms[known.argmin()]))  # which says what is wrong with it
+        return slots
+
+    def eligible(self, arms: Sequence[int] | None) -> IntArray:
+        """The slots of an eligible subset, in the order in which it is given; with None, of all arms."""
+        if arms is None:
+            return self.all_slots
+        self.refuse_rows()
+        return self.slots(arm_ids("arms", arms))
+
+    def ids_of(self, slots: IntArray) -> IntArray:
+        """Whose models stand there."""
+        return slots if self.by_row else self.ids[slots]
+
+    def decision(self, slots: IntArray, index: int, propensity: float) -> Decision:
+        """The slot at a chosen index, as a decision."""
+        slot = slots[index]
+        return Decision(int(slot if self.by_row else self.ids[slot]), propensity)
+
+    # One context for all arms, or one row per arm
+
+    def rows_wanted(self, slots: IntArray) -> int | None:
+        """How many rows x has if it has any; None where it may be any number."""
+        return None if self.by_row else len(slots)
+
+    def place(self, x: FloatArray, slots: IntArray, label: str) -> tuple[FloatArray, IntArray]:
+        """x and slots in rising order: if x has rows, one per slot; in a decision set they are the slots."""
+        if self.by_row:
+            if x.ndim != 2 or not len(x):
+                raise InvalidInput(
+                    f"{label} has shape {x.shape}, wanted (n, {x.shape[-1]}): one row per candidate"
+                )
+            return x, np.arange(len(x), dtype=np.int64)
+        if x.ndim == 2 and len(x) != len(slots):
+            wanted = f"({len(slots)}, {x.shape[1]}): one row per arm"
+            raise InvalidInput(f"{label} has shape {x.shape}, wanted {wanted}")
+        if slots is self.all_slots:
+            return x, slots
+        order = np.argsort(slots)  # the order in which arms are named does not matter
+        return x if x.ndim == 1 else x[order], slots[order]
+
+    def over_all(self, slots: IntArray, chances: FloatArray) -> FloatArray:
+        """The probability of each of all arms, given that of each of these slots."""
+        if self.by_row:
+            return chances
+        everyone = np.zeros(len(self.ids))
+        everyone[slots] = chances
+        return everyone
+
+    def __str__(self) -> str:
+        rest = f", … ({len(self.ids)} in all)" if len(self.ids) > 8 else ""
+        return ", ".join(map(str, self.ids[:8].tolist())) + rest
+
+    # State
+
+    def arrays(self) -> Arrays:
+        """Ids given so far, as named arrays."""
+        return {"arms": self.ids, "next_arm": np.array([self._next])}
+
+    def restore(self, stored: Stored) -> None:
+        """Take back what `arrays` gave, checked."""
+        following = int(stored.take("next_arm", (1,), np.int64)[0])
+        ids = stored.take("arms", (None,), np.int64)
+        known = self.by_row == (len(ids) == 0)
+        stored.require(known and bool((np.diff(ids, prepend=-1) > 0).all()), "arms", "ids in rising order")
+        stored.require(following > ids.max(initial=-1), "next_arm", "an id not yet given")
+        self._next = following
+        self._set(ids)

@@ -1,0 +1,115 @@
+"""How a policy asks its context map, and teaches it."""
+
+import copy
+
+import numpy as np
+
+from postserve.context_maps.base import SharedMap
+from postserve.errors import InvalidInput
+from postserve.policies.arm_set import ArmSet
+from postserve.protocols import ContextMap, HoldsArms
+from postserve.types import FloatArray, IntArray
+from postserve.validation import matrix, number, plain_vector_check, shaped, vector
+
+
+def checked_map(context_map: ContextMap) -> ContextMap:
+    """The same, if it is a context map."""
+    if not isinstance(context_map, ContextMap) or isinstance(context_map, type):
+        raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
+    return context_map
+
+
+class PhiHat:
+    """A policy's own copy of a context map, asked for slots. What it answers is checked: it may be anyone's.
+
+    A map that gives all arms the same answer is asked once, with arrays that were checked already.
+    """
+
+    def __init__(self, context_map: ContextMap, arm_set: ArmSet) -> None:
+        if arm_set.by_row and isinstance(context_map, HoldsArms):
+            raise InvalidInput("context_map has one map per arm, wanted one for all: candidates have no ids")
+        self.map = copy.deepcopy(context_map)  # so that two policies can start from the same one
+        self._for_all = self.map if isinstance(self.map, SharedMap) and self.map.answers_alike else None
+        self._arm_set = arm_set
+        self._dim_z = context_map.dim_z
+        self._is_plain = plain_vector_check(self._dim_z)
+
+    @property
+    def is_one_for_all(self) -> bool:
+        """Whether all arms get the same answer, so that rows of many rounds can be asked at once."""
+        return self._for_all is not None
+
+    def predict(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """phi_hat(x): one row per slot, or one vector for all of them."""
+        for_all = self._for_all
+        if for_all is not None and x.ndim == 1:
+            z_hat: FloatArray = for_all._predict(x[None])[0]
+            return z_hat if self._is_plain(z_hat) else vector("context_map.predict(x)", z_hat, self._dim_z)
+        rows = self.map.predict(x, self._ids(slots)) if for_all is None else for_all._predict(x)
+        wanted = len(slots) if for_all is None else len(x)
+        return matrix("context_map.predict(x)", rows, wanted, self._dim_z)
+
+    def predict_one(self, x: FloatArray, slot: int) -> FloatArray:
+        """phi_hat(x) of one slot."""
+        z_hat = self.predict(x, np.array([slot]))
+        return z_hat if z_hat.ndim == 1 else z_hat[0]
+
+    def radius(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """e at x, one entry per slot."""
+        if self._for_all is None:
+            return self._radii(self.map.radius(x, self._ids(slots)), slots)
+        return self._radii(self._for_all._radius(x[None] if x.ndim == 1 else x), slots)
+
+    def ball(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The confidence set of phi(x): its centre phi_hat(x), as of `predict`, and its radius."""
+        if self._for_all is None or x.ndim == 2:
+            return self.predict(x, slots), self.radius(x, slots)
+        (z_hat,), e = self._for_all._ball(x[None])
+        if not self._is_plain(z_hat):
+            z_hat = vector("context_map.predict(x)", z_hat, self._dim_z)
+        return z_hat, self._radii(e, slots)
+
+    def _radii(self, e: FloatArray, slots: IntArray) -> FloatArray:
+        """Checked, and as many as there are slots."""
+        if self._for_all is not None and len(e) == 1:
+            radii = np.empty(len(slots))
+            radii.fill(number("context_map.radius(x)", float(e[0]), least=0.0))
+            return radii
+        radii = vector("context_map.radius(x)", e, len(slots))
+        number("context_map.radius(x)", float(radii.min()), least=0.0)
+        return radii
+
+    def sample(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draws of phi(x), (size, slots, dim_z)."""
+        what = "context_map.sample(x, arms, rng, size)"
+        try:
+            drawn = self.map.sample(x, self._ids(slots), rng, size)
+        except TypeError as error:
+            raise InvalidInput(f"{what} fails ({error}), wanted a map that draws `size` times") from error
+        return shaped(what, drawn, (size, len(slots), self._dim_z))
+
+    def learn(self, x: FloatArray, slot: int, z: FloatArray) -> None:
+        """z followed x where the arm in that slot was served."""
+        if self._for_all is not None:
+            self._for_all._learn(x, z)
+        else:
+            self.map.update(x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
+
+    def learn_all(self, X: FloatArray, Z: FloatArray) -> bool:
+        """`learn`, row after row, if that is the same for all arms; returns whether it is."""
+        if self._for_all is None:
+            return False
+        self._for_all._learn_batch(X, Z)
+        return True
+
+    def try_rows(self, X: FloatArray, slots: IntArray) -> None:
+        """Raise if a row cannot be learnt from: features of x may be a caller's own function."""
+        if self._for_all is not None:
+            self.predict(X, slots)
+        else:
+            for x, slot in zip(X, slots.tolist(), strict=True):
+                self.predict_one(x, slot)
+
+    def _ids(self, slots: IntArray) -> list[int]:
+        ids: list[int] = self._arm_set.ids_of(slots).tolist()
+        return ids
