@@ -1,18 +1,14 @@
 """A catalogue: many arms that are alike, of which some can be served in each round."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.environments.linear_rewards import (
-    BLOCK_ENTRIES,
-    LinearRowRewards,
-    RewardFrom,
-    on_sphere,
-)
+from postserve.environments.linear_rewards import BLOCK_ENTRIES, LinearRowRewards, RewardSettings, on_sphere
 from postserve.environments.noise import Noise
-from postserve.environments.phi import Phi, make_phi, of_rows
+from postserve.environments.phi import Phi, make_phi
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
 from postserve.validation import arm_ids, integer, matrix, number
@@ -46,9 +42,8 @@ class CatalogueEnvironment(LinearRowRewards):
         own: float = 0.3,
         scale: float | None = None,
         z_noise: Noise = 1.0,
-        reward_noise: Noise = 0.1,
-        reward_from: RewardFrom = "z",
         seed: int = 0,
+        **reward: Unpack[RewardSettings],
     ) -> None:
         rng = np.random.default_rng(integer("seed", seed, least=0))
         n_arms, dim_x = integer("n_arms", n_arms, least=1), integer("dim_x", dim_x, least=1)
@@ -60,16 +55,8 @@ class CatalogueEnvironment(LinearRowRewards):
         theta, beta = (
             on_sphere(rng, 1, dim) + self.own * on_sphere(rng, n_arms, dim) for dim in (dim_x, dim_z)
         )
-        super().__init__(
-            theta,
-            beta,
-            n_rows=self.n_eligible,
-            z_noise=z_noise,
-            reward_noise=reward_noise,
-            reward_from=reward_from,
-        )
-        made = make_phi(phi, dim_x=dim_x, dim_z=dim_z, scale=scale, rng=rng)
-        self._phi_of, self.scale, self.features = made
+        made = make_phi(phi, dim_x, dim_z, scale=scale, rng=rng)
+        super().__init__(theta, beta, made, n_rows=self.n_eligible, z_noise=z_noise, **reward)
 
     @property
     def rounds_at_once(self) -> int:
@@ -85,12 +72,6 @@ class CatalogueEnvironment(LinearRowRewards):
         means: FloatArray = self._rewards(X, self._phi(X), ids[None])[0]
         return means
 
-    def _rows(self, x: npt.ArrayLike) -> FloatArray:
-        return matrix("x", x, None, self.dim_x)
-
     def _eligible(self, n: int, rng: np.random.Generator) -> IntArray:
         shuffled = rng.random((n, self.n_arms)).argsort(axis=1)
         return np.sort(shuffled[:, : self.n_eligible], axis=1).astype(np.int64)
-
-    def _phi(self, X: FloatArray) -> FloatArray:
-        return of_rows(self._phi_of, X)

@@ -1,9 +1,13 @@
 """phi of a given smoothness: a Weierstrass series, for the paper's Hölder classes."""
 
+from functools import partial
+from typing import Unpack
+
 import numpy as np
 
-from postserve.environments.linear_rewards import LinearRewards, RewardFrom, on_sphere
+from postserve.environments.linear_rewards import LinearRewards, RewardSettings, on_sphere, unit_weights
 from postserve.environments.noise import Noise
+from postserve.environments.phi import MadePhi
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
 from postserve.validation import integer, number
@@ -44,46 +48,42 @@ class HolderEnvironment(LinearRewards):
         n_arms: int = 5,
         scale: float = 1.0,
         z_noise: Noise = 0.3,
-        reward_noise: Noise = 0.1,
-        reward_from: RewardFrom = "z",
         levels: int | None = None,
         seed: int = 0,
+        **reward: Unpack[RewardSettings],
     ) -> None:
-        rng = np.random.default_rng(integer("seed", seed, least=0))
-        n_arms, dim_x = integer("n_arms", n_arms, least=1), integer("dim_x", dim_x, least=1)
-        super().__init__(
-            on_sphere(rng, n_arms, dim_x),
-            on_sphere(rng, n_arms, integer("dim_z", dim_z, least=1)),
-            z_noise=z_noise,
-            reward_noise=reward_noise,
-            reward_from=reward_from,
-        )
         self.smoothness = number("smoothness", smoothness, above=0.0)
-        self.scale = number("scale", scale, least=0.0)
         visible = 1 + min(MANTISSA, int(MANTISSA / self.smoothness))
         self.levels = visible if levels is None else integer("levels", levels, least=1)
         if self.levels > MOST_LEVELS:
             raise InvalidInput(f"levels is {levels}, wanted at most {MOST_LEVELS}: 2^levels is a number")
-        self._frequency = 2.0 ** np.arange(self.levels)
-        height = self._frequency**-self.smoothness
-        self._height = self.scale * height / np.sqrt(0.5 * (height**2).sum())
-        directions = on_sphere(rng, self.levels * self.dim_z, self.dim_x)
-        self._directions = directions.reshape(self.levels, self.dim_z, self.dim_x)
-        self._phase = rng.uniform(0.0, 2.0, size=(self.levels, self.dim_z))
+        scale = number("scale", scale, least=0.0)
+        rng, theta, beta = unit_weights(seed, n_arms, dim_x, dim_z)
+        shape = self.levels, beta.shape[1], theta.shape[1]
+        frequencies = np.asarray(2.0 ** np.arange(self.levels), dtype=np.float64)
+        heights = frequencies**-self.smoothness
+        heights = scale * heights / np.sqrt(0.5 * (heights**2).sum())
+        directions = on_sphere(rng, shape[0] * shape[1], shape[2]).reshape(shape)
+        phases = rng.uniform(0.0, 2.0, size=shape[:2])
+        waves = partial(_sum_of_waves, frequencies, heights, directions, phases)
+        super().__init__(theta, beta, MadePhi(waves, scale, features=None), z_noise=z_noise, **reward)
 
     def _contexts(self, n: int, rng: np.random.Generator) -> FloatArray:
         return rng.uniform(-1.0, 1.0, size=(n, self.dim_x))
 
-    def _phi(self, X: FloatArray) -> FloatArray:
-        phi = np.zeros((len(X), self.dim_z))
-        waves = zip(self._frequency, self._height, self._directions, self._phase, strict=True)
-        for frequency, height, directions, phase in waves:
-            along = np.zeros_like(phi)
-            # One coordinate after the other: a matrix product rounds differently from batch to batch,
-            # which the finest waves would show.
-            for coordinate, part in zip(X.T, directions.T, strict=True):
-                along += coordinate[:, None] * part
-            turns = 0.5 * frequency * along
-            turns -= np.rint(turns)  # exact, as powers of two are
-            phi += height * np.cos(np.pi * (2.0 * turns + phase))
-        return phi
+
+def _sum_of_waves(
+    frequencies: FloatArray, heights: FloatArray, directions: FloatArray, phases: FloatArray, X: FloatArray
+) -> FloatArray:
+    """phi of a batch; a function, not a closure: environments travel between processes."""
+    phi = np.zeros((len(X), phases.shape[1]))
+    for frequency, height, each, phase in zip(frequencies, heights, directions, phases, strict=True):
+        along = np.zeros_like(phi)
+        # One coordinate after the other: a matrix product rounds differently from batch to batch,
+        # which the finest waves would show.
+        for coordinate, part in zip(X.T, each.T, strict=True):
+            along += coordinate[:, None] * part
+        turns = 0.5 * frequency * along
+        turns -= np.rint(turns)  # exact, as powers of two are
+        phi += height * np.cos(np.pi * (2.0 * turns + phase))
+    return phi

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.environments.linear_rewards import LinearRewards, RewardFrom, on_sphere
-from postserve.environments.noise import Noise
-from postserve.environments.phi import HALF_WIDTH, PhiName, linear, make_phi, named, polynomial
-from postserve.types import FloatArray
+from postserve.environments.linear_rewards import LinearRewards, RewardSettings, unit_weights
+from postserve.environments.phi import PhiName, linear, make_phi, named, polynomial
+from postserve.types import FloatArray, IntArray
 from postserve.validation import integer, number, vector
 
 
@@ -46,27 +46,20 @@ class NonlinearEnvironment(LinearRewards):
         n_arms: int = 5,
         scale: float = 10.0,
         z_noise: float = 1.0,
-        reward_noise: Noise = 0.1,
-        reward_from: RewardFrom = "z",
         seed: int = 0,
+        **reward: Unpack[RewardSettings],
     ) -> None:
-        rng = np.random.default_rng(integer("seed", seed, least=0))
-        n_arms, dim_x = integer("n_arms", n_arms, least=1), integer("dim_x", dim_x, least=1)
-        dim_z = integer("dim_z", dim_z, least=1)
-        super().__init__(
-            on_sphere(rng, n_arms, 2 * dim_x),
-            on_sphere(rng, n_arms, 2 * dim_z),
-            z_noise=number("z_noise", z_noise, least=0.0),
-            reward_noise=reward_noise,
-            reward_from=reward_from,
-        )
+        h = named(phi)
+        dim_x, dim_z = integer("dim_x", dim_x, least=1), integer("dim_z", dim_z, least=1)
+        z_noise, scale = number("z_noise", z_noise, least=0.0), number("scale", scale, least=1e-50)
+        rng, theta, beta = unit_weights(seed, n_arms, 2 * dim_x, 2 * dim_z)
+        made = make_phi(phi, dim_x, dim_z, scale=scale, rng=rng)
+        super().__init__(theta, beta, made, z_noise=z_noise, **reward)
         self.dim_x, self.dim_z = dim_x, dim_z  # of x and z themselves, not of what weights are for
-        self.scale = number("scale", scale, least=1e-50)
         self.x_features = x_and_square
         self.z_features = partial(_z_and_square, self.scale)
-        self.features = partial(_with_products, named(phi))
+        self.features = partial(_with_products, h)
         self.map_features = partial(_of_pi_x, self.features)
-        self._phi_of = make_phi(phi, dim_x=dim_x, dim_z=dim_z, scale=self.scale, rng=rng).of
         # E[z²|x] is phi(x)² and the noise's variance.
         self._lift = np.repeat([0.0, z_noise**2 / (np.sqrt(2.0) * self.scale**2)], dim_z)
 
@@ -78,17 +71,11 @@ class NonlinearEnvironment(LinearRewards):
     def _expected(self, phi: FloatArray) -> FloatArray:
         return np.asarray(self.z_features(phi) + self._lift)
 
-    def _rewards(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _rewards(self, X: FloatArray, Z: FloatArray, arms: IntArray | None) -> FloatArray:
         return np.asarray(self.x_features(X) @ self.theta.T + self.z_features(Z) @ self.beta.T)
 
-    def _means(self, X: FloatArray, phi: FloatArray) -> FloatArray:
+    def _means(self, X: FloatArray, phi: FloatArray, arms: IntArray | None) -> FloatArray:
         return np.asarray(self.x_features(X) @ self.theta.T + self._expected(phi) @ self.beta.T)
-
-    def _contexts(self, n: int, rng: np.random.Generator) -> FloatArray:
-        return rng.uniform(-HALF_WIDTH, HALF_WIDTH, size=(n, self.dim_x))
-
-    def _phi(self, X: FloatArray) -> FloatArray:
-        return self._phi_of(X)
 
 
 # Functions, not closures: environments travel between processes.

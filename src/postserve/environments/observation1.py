@@ -3,15 +3,21 @@
 import numpy as np
 
 from postserve.environments.linear_rewards import LinearRewards
+from postserve.environments.phi import MadePhi
 from postserve.types import FloatArray
 from postserve.validation import number
 
 CONTEXTS = np.array([-3.0, -1.0, 1.0])
 
 
+def squared(x: FloatArray) -> FloatArray:
+    """x²; no ufunc, which studies could not know again."""
+    return np.asarray(x**2)
+
+
 def with_square(x: FloatArray) -> FloatArray:
     """(x, x²), of one x or of a batch."""
-    return np.concatenate([x, x**2], axis=-1)
+    return np.concatenate([x, squared(x)], axis=-1)
 
 
 class Observation1(LinearRewards):
@@ -30,14 +36,10 @@ class Observation1(LinearRewards):
         super().__init__(
             np.array([[1.0], [-1.0]]),
             np.array([[0.5], [-0.5]]),
+            MadePhi(squared, scale=1.0, features=with_square),
             z_noise=number("z_noise", z_noise, least=0.0),
             reward_noise=number("reward_noise", reward_noise, least=0.0),
-            reward_from="z",
         )
-        self.features = with_square
 
     def _contexts(self, n: int, rng: np.random.Generator) -> FloatArray:
         return np.asarray(CONTEXTS[rng.integers(len(CONTEXTS), size=(n, 1))])
-
-    def _phi(self, X: FloatArray) -> FloatArray:
-        return np.asarray(X**2)

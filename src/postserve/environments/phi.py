@@ -41,7 +41,7 @@ FEATURES: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 class MadePhi(NamedTuple):
-    """phi as a function of a batch (n, dim_x) that gives (n, dim_z), with what it was made from."""
+    """phi as a function of rows (…, dim_x) that gives (…, dim_z), with what it was made from."""
 
     of: Callable[[FloatArray], FloatArray]
     scale: float
@@ -50,9 +50,9 @@ class MadePhi(NamedTuple):
 
 def make_phi(
     phi: Phi,
-    *,
     dim_x: int,
     dim_z: int,
+    *,
     scale: float | None,
     rng: np.random.Generator,
     features: Features | None = None,
@@ -64,27 +64,20 @@ def make_phi(
     if callable(phi):
         own = partial(_own, phi, scale, dim_z)
         _try(own, dim_x, dim_z)
-        return MadePhi(own, scale, features)
+        return MadePhi(partial(_of_rows, own), scale, features)
     h = named(phi)
-    made = partial(_mixed, h, scale, mixing(rng, dim_x, dim_z))
-    return MadePhi(made, scale, h if features is None else features)
+    mixed = partial(_mixed, h, scale, mixing(rng, dim_x, dim_z))
+    return MadePhi(partial(_of_rows, mixed), scale, h if features is None else features)
 
 
 def make_phis(
-    phi: Phi, *, n: int, dim_x: int, dim_z: int, scale: float | None, rng: np.random.Generator
+    phi: Phi, dim_x: int, dim_z: int, *, n: int, scale: float | None, rng: np.random.Generator
 ) -> MadePhi:
     """n of them with one named h, each with a W of its own, as a function of rows (…, n, dim_x)."""
     if callable(phi):
         raise InvalidInput(f"phi is {phi!r}, wanted a name: a function of one's own is one map for all arms")
     h, scale = named(phi), _scale(scale, 10.0)
     return MadePhi(partial(_mixed_apart, h, scale, mixing(rng, n, dim_x, dim_z)), scale, h)
-
-
-def of_rows(phi: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
-    """phi of every row of (n, k, dim_x), as (n, k, dim_z)."""
-    n, k, dim_x = X.shape
-    flat = phi(X.reshape(n * k, dim_x))
-    return flat.reshape(n, k, flat.shape[1])
 
 
 def named(phi: str) -> Callable[[FloatArray], FloatArray]:
@@ -104,6 +97,12 @@ def _scale(scale: float | None, usual: float) -> float:
 # Functions, not closures: environments travel between processes.
 
 
+def _of_rows(phi: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
+    """phi of every row of (…, dim_x), asked as one batch."""
+    flat = phi(X.reshape(-1, X.shape[-1]))
+    return flat.reshape(*X.shape[:-1], flat.shape[1])
+
+
 def _mixed(h: Callable[[FloatArray], FloatArray], scale: float, W: FloatArray, X: FloatArray) -> FloatArray:
     return np.asarray(scale * h(X) @ W)
 
@@ -111,7 +110,7 @@ def _mixed(h: Callable[[FloatArray], FloatArray], scale: float, W: FloatArray, X
 def _mixed_apart(
     h: Callable[[FloatArray], FloatArray], scale: float, W: FloatArray, X: FloatArray
 ) -> FloatArray:
-    apart = np.matmul(h(X).swapaxes(0, 1), W)  # one product an arm, of all its rounds
+    apart = np.matmul(h(X).swapaxes(0, 1), W)  # one product per arm, of all its rounds
     return np.asarray(scale * apart.swapaxes(0, 1))
 
 
