@@ -44,6 +44,14 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(postserve.__file__).parent / "py.typed").exists()
 
 
+def test_a_star_import_brings_every_public_name_and_no_other() -> None:
+    names: dict[str, Any] = {}
+    exec("from postserve import *", names)
+    assert sorted(names.keys() - {"__builtins__"}) == postserve.__all__
+    assert "PoLinUCB" in names
+    assert "theory" in names
+
+
 def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
     import numpy as np
 

@@ -8,15 +8,9 @@ Each check takes a function that makes a fresh object, and raises `AssertionErro
         check(lambda: MyPolicy(n_arms=3, ...))
 """
 
-from postserve.conformance.context_map import CONTEXT_MAP_CHECKS, check_context_map
-from postserve.conformance.environment import ENVIRONMENT_CHECKS, check_environment
-from postserve.conformance.policy import POLICY_CHECKS, check_policy
-
-__all__ = [
-    "CONTEXT_MAP_CHECKS",
-    "ENVIRONMENT_CHECKS",
-    "POLICY_CHECKS",
-    "check_context_map",
-    "check_environment",
-    "check_policy",
-]
+from postserve.conformance.context_map import CONTEXT_MAP_CHECKS as CONTEXT_MAP_CHECKS
+from postserve.conformance.context_map import check_context_map as check_context_map
+from postserve.conformance.environment import ENVIRONMENT_CHECKS as ENVIRONMENT_CHECKS
+from postserve.conformance.environment import check_environment as check_environment
+from postserve.conformance.policy import POLICY_CHECKS as POLICY_CHECKS
+from postserve.conformance.policy import check_policy as check_policy

@@ -1,6 +1,5 @@
 """What a policy is worth, told from rounds that were served by someone else."""
 
-from postserve.evaluation.missing import missing_weights
-from postserve.evaluation.replay import Replay, replay
-
-__all__ = ["Replay", "missing_weights", "replay"]
+from postserve.evaluation.missing import missing_weights as missing_weights
+from postserve.evaluation.replay import Replay as Replay
+from postserve.evaluation.replay import replay as replay

@@ -1,70 +1,34 @@
 """The paper's lemmas and bounds as functions, with the constants that hold; docs/theory/ has the proofs."""
 
-from postserve.theory.bias import PredictionBias, prediction_bias
-from postserve.theory.bounds import (
-    RegretBound,
-    Shares,
-    assumption_constant,
-    optimal_ridge,
-    regret_bound,
-    ridge_map_constant,
-    shares,
-)
-from postserve.theory.concentration import (
-    NoisyMatrix,
-    matrix_bernstein_tail,
-    noisy_matrix_exponent,
-    noisy_matrix_lemma,
-)
-from postserve.theory.coverage import Coverage, Covered, confidence_coverage
-from postserve.theory.noisy_gram import (
-    NoisyGram,
-    cross_bound,
-    noise_floor,
-    noisy_gram_bound,
-    noisy_gram_factor,
-)
-from postserve.theory.potential import (
-    Potential,
-    bounded_noise_factor,
-    elliptical_potential,
-    generalized_elliptical_potential,
-    mean_context_bound,
-    mean_context_potential,
-)
-from postserve.theory.rates import Exponents, Kind, Rate, holder_rate, rate
-
-__all__ = [
-    "Coverage",
-    "Covered",
-    "Exponents",
-    "Kind",
-    "NoisyGram",
-    "NoisyMatrix",
-    "Potential",
-    "PredictionBias",
-    "Rate",
-    "RegretBound",
-    "Shares",
-    "assumption_constant",
-    "bounded_noise_factor",
-    "confidence_coverage",
-    "cross_bound",
-    "elliptical_potential",
-    "generalized_elliptical_potential",
-    "holder_rate",
-    "matrix_bernstein_tail",
-    "mean_context_bound",
-    "mean_context_potential",
-    "noise_floor",
-    "noisy_gram_bound",
-    "noisy_gram_factor",
-    "noisy_matrix_exponent",
-    "noisy_matrix_lemma",
-    "optimal_ridge",
-    "prediction_bias",
-    "rate",
-    "regret_bound",
-    "ridge_map_constant",
-    "shares",
-]
+from postserve.theory.bias import PredictionBias as PredictionBias
+from postserve.theory.bias import prediction_bias as prediction_bias
+from postserve.theory.bounds import RegretBound as RegretBound
+from postserve.theory.bounds import Shares as Shares
+from postserve.theory.bounds import assumption_constant as assumption_constant
+from postserve.theory.bounds import optimal_ridge as optimal_ridge
+from postserve.theory.bounds import regret_bound as regret_bound
+from postserve.theory.bounds import ridge_map_constant as ridge_map_constant
+from postserve.theory.bounds import shares as shares
+from postserve.theory.concentration import NoisyMatrix as NoisyMatrix
+from postserve.theory.concentration import matrix_bernstein_tail as matrix_bernstein_tail
+from postserve.theory.concentration import noisy_matrix_exponent as noisy_matrix_exponent
+from postserve.theory.concentration import noisy_matrix_lemma as noisy_matrix_lemma
+from postserve.theory.coverage import Coverage as Coverage
+from postserve.theory.coverage import Covered as Covered
+from postserve.theory.coverage import confidence_coverage as confidence_coverage
+from postserve.theory.noisy_gram import NoisyGram as NoisyGram
+from postserve.theory.noisy_gram import cross_bound as cross_bound
+from postserve.theory.noisy_gram import noise_floor as noise_floor
+from postserve.theory.noisy_gram import noisy_gram_bound as noisy_gram_bound
+from postserve.theory.noisy_gram import noisy_gram_factor as noisy_gram_factor
+from postserve.theory.potential import Potential as Potential
+from postserve.theory.potential import bounded_noise_factor as bounded_noise_factor
+from postserve.theory.potential import elliptical_potential as elliptical_potential
+from postserve.theory.potential import generalized_elliptical_potential as generalized_elliptical_potential
+from postserve.theory.potential import mean_context_bound as mean_context_bound
+from postserve.theory.potential import mean_context_potential as mean_context_potential
+from postserve.theory.rates import Exponents as Exponents
+from postserve.theory.rates import Kind as Kind
+from postserve.theory.rates import Rate as Rate
+from postserve.theory.rates import holder_rate as holder_rate
+from postserve.theory.rates import rate as rate
