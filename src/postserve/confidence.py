@@ -1,11 +1,12 @@
 """Every radius: of an arm's ellipsoid (zeta), of Algorithm 2's, and of the map's ball (e).
 
 `log_det_ratio` is log(det A / det Lambda) = sum log(1 + u^T A^{-1} u), which the linear core keeps
-along. `ridge` may be one number a block: the largest then multiplies the weights' bound and the
+along. `ridge` may be one number per block: the largest then multiplies the weights' bound and the
 smallest divides the contexts', with which the lemmas hold.
 """
 
 import math
+from typing import NotRequired, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ def arm_radius_closed_form(
     array(4.)
     """
     spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta))
-    return np.asarray(w_bound * np.sqrt(_largest(ridge)) + noise_scale * spread)
+    return np.asarray(w_bound * _largest_root(ridge) + noise_scale * spread)
 
 
 def arm_radius_determinant(
@@ -50,37 +51,40 @@ def arm_radius_determinant(
     array(4.)
     """
     spread = np.sqrt(_twice_log(log_det_ratio, delta))
-    return np.asarray(w_bound * np.sqrt(_largest(ridge)) + noise_scale * spread)
+    return np.asarray(w_bound * _largest_root(ridge) + noise_scale * spread)
+
+
+class PredictionErrors(TypedDict):
+    """What both forms of Algorithm 2's radius take; `w_bound` is 2 and `beta_bound` 1 unless given."""
+
+    map_errors: float
+    noise_scale: float
+    z_noise_scale: float
+    w_bound: NotRequired[float]
+    beta_bound: NotRequired[float]
 
 
 def phi_hat_radius_determinant(
     *,
     ridge: npt.ArrayLike,
     log_det_ratio: npt.ArrayLike,
-    map_errors: float,
-    noise_scale: float,
-    z_noise_scale: float,
     u_bound: float,
     delta: float,
-    w_bound: float = 2.0,
-    beta_bound: float = 1.0,
+    **errors: Unpack[PredictionErrors],
 ) -> FloatArray:
     """Algorithm 2's own radius (appendix A): arms that regress on predictions pay for their errors.
 
     zeta = sqrt(2 (B² L_eps² + R²) log(det^{1/2}…/(delta/2)))
            + B L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge),  B = beta_bound >= ||beta||,
 
-    Equation (13) with B = 1 as the paper assumes; the noise of z and the errors reach the reward
-    through beta.
+    Equation (13) with w_bound = 2 and B = 1, the defaults, as the paper assumes; the noise of z and the
+    errors, which sum to `map_errors`, reach the reward through beta.
 
     >>> phi_hat_radius_determinant(ridge=4.0, log_det_ratio=0.0, map_errors=3.0, noise_scale=0.6,
     ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
     array(9.)
     """
-    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * np.sqrt(
-        _twice_log(log_det_ratio, delta / 2.0)
-    )
-    return np.asarray(noise + _prediction_bias(ridge, beta_bound * map_errors, u_bound, w_bound))
+    return _phi_hat_radius(_twice_log(log_det_ratio, delta / 2.0), ridge, u_bound, **errors)
 
 
 def phi_hat_radius_closed_form(
@@ -88,13 +92,9 @@ def phi_hat_radius_closed_form(
     ridge: npt.ArrayLike,
     pulls: npt.ArrayLike,
     dim_u: int,
-    map_errors: float,
-    noise_scale: float,
-    z_noise_scale: float,
     u_bound: float,
     delta: float,
-    w_bound: float = 2.0,
-    beta_bound: float = 1.0,
+    **errors: Unpack[PredictionErrors],
 ) -> FloatArray:
     """The closed form of the same, with the factor dim_u that the printed one drops.
 
@@ -105,9 +105,8 @@ def phi_hat_radius_closed_form(
     ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
     array(9.)
     """
-    spread = np.sqrt(dim_u * _log_growth(pulls, u_bound, ridge, delta / 2.0))
-    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * spread
-    return np.asarray(noise + _prediction_bias(ridge, beta_bound * map_errors, u_bound, w_bound))
+    growth = dim_u * _log_growth(pulls, u_bound, ridge, delta / 2.0)
+    return _phi_hat_radius(growth, ridge, u_bound, **errors)
 
 
 def map_radius_assumption(
@@ -143,7 +142,7 @@ def map_radius_determinant(
     """
     noise = np.broadcast_to(np.asarray(noise_scale, dtype=np.float64), (dim_z,))
     bound = np.broadcast_to(np.asarray(row_bound, dtype=np.float64), (dim_z,))
-    each = np.sqrt(_largest(ridge)) * bound + noise * np.sqrt(_twice_log(log_det_ratio, delta / dim_z))
+    each = _largest_root(ridge) * bound + noise * np.sqrt(_twice_log(log_det_ratio, delta / dim_z))
     return np.asarray(np.asarray(width) * np.linalg.norm(each))
 
 
@@ -165,17 +164,25 @@ def _twice_log(log_det_ratio: npt.ArrayLike, delta: float) -> FloatArray:
 def _log_growth(pulls: npt.ArrayLike, u_bound: float, ridge: npt.ArrayLike, delta: float) -> FloatArray:
     """log((1 + n_a L_u²/ridge)/delta)."""
     rounds = np.asarray(pulls, dtype=np.float64)
-    return np.asarray(np.log1p(rounds * u_bound**2 / _smallest(ridge)) - np.log(delta))
+    return np.asarray(np.log1p(rounds * u_bound**2 / np.asarray(ridge).min()) - np.log(delta))
 
 
-def _prediction_bias(ridge: npt.ArrayLike, map_errors: float, u_bound: float, w_bound: float) -> float:
-    """L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge)."""
-    return float(u_bound * map_errors / np.sqrt(_smallest(ridge)) + w_bound * np.sqrt(_largest(ridge)))
+def _phi_hat_radius(
+    growth: FloatArray,
+    ridge: npt.ArrayLike,
+    u_bound: float,
+    *,
+    map_errors: float,
+    noise_scale: float,
+    z_noise_scale: float,
+    w_bound: float = 2.0,
+    beta_bound: float = 1.0,
+) -> FloatArray:
+    """Either form; `growth` is what it has beside the noise under its root."""
+    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * np.sqrt(growth)
+    bias = u_bound * (beta_bound * map_errors) / math.sqrt(np.asarray(ridge).min())
+    return np.asarray(noise + (bias + w_bound * _largest_root(ridge)))
 
 
-def _largest(ridge: npt.ArrayLike) -> float:
-    return float(np.asarray(ridge, dtype=np.float64).max())
-
-
-def _smallest(ridge: npt.ArrayLike) -> float:
-    return float(np.asarray(ridge, dtype=np.float64).min())
+def _largest_root(ridge: npt.ArrayLike) -> float:
+    return math.sqrt(np.asarray(ridge).max())
