@@ -1,14 +1,12 @@
 """Data sets from their publishers to this machine: whole and right, or not at all."""
 
 import errno
+import hashlib
 import io
-import logging
 import re
-import tempfile
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 
 from postserve.data.finding import (
@@ -76,36 +74,24 @@ def _right(known: DataSet, root: Path) -> Path | None:
 
 
 def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
-    _, pooch = extra("requests"), extra("pooch")  # which wants the first, and does not say so as we do
-    stream = partial(_stream, known, address, progress)
-    algorithm, digits = known.download.split(":")
-    with tempfile.TemporaryDirectory() as scratch, _quiet(pooch.get_logger()):
-        # Pooch would check the hash as well, but says it in a ValueError, as others say other things.
-        path = pooch.retrieve(_shown(address), None, fname="download", path=scratch, downloader=stream)
-        got = pooch.file_hash(path, alg=algorithm)
-        if got != digits:
-            told = f"{_shown(address)} gave other bytes than its publisher did ({got})"
-            raise InvalidInput(f"{told}, wanted {known.download}; nothing was changed")
-        return Path(path).read_bytes()
-
-
-def _stream(
-    known: DataSet, address: str, progress: Progress | None, shown: str, path: str, pooch: object
-) -> None:
-    """A downloader as pooch calls it; its own leaves the connection open where it fails."""
-    length = 0
-    with closing(_chunks(known, address)) as chunks, open(path, "wb") as file:
+    """The publisher's bytes, in memory, where there is room for all that a set may have."""
+    body = bytearray()
+    with closing(_chunks(known, address)) as chunks:
         for chunk, sent, total in chunks:
-            length += len(chunk)
-            if length > MOST_BYTES:  # counted as unpacked: a little may have been packed out of much
+            body += chunk
+            if len(body) > MOST_BYTES:  # counted as unpacked: a little may have been packed out of much
                 raise InvalidInput(
-                    f"{shown} goes on after {MOST_BYTES:,} bytes, wanted {known.name}, which is shorter; "
-                    "nothing was changed"
+                    f"{_shown(address)} goes on after {MOST_BYTES:,} bytes, wanted {known.name}, "
+                    "which is shorter; nothing was changed"
                 )
-            with _told(f"{path}, where it is kept on the way, cannot be written"):
-                file.write(chunk)
             if progress is not None:
                 progress(sent, total)
+    algorithm, digits = known.download.split(":")
+    got = hashlib.new(algorithm, body, usedforsecurity=False).hexdigest()
+    if got != digits:
+        told = f"{_shown(address)} gave other bytes than its publisher did ({got})"
+        raise InvalidInput(f"{told}, wanted {known.download}; nothing was changed")
+    return bytes(body)
 
 
 def _chunks(known: DataSet, address: str) -> Generator[tuple[bytes, int, int]]:
@@ -164,17 +150,6 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(
             f"{what} ({error.strerror or error}), wanted {wanted}; nothing was changed"
         ) from error
-
-
-@contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Pooch tells of what it does on the terminal, where our own progress is."""
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _cause(error: BaseException) -> str:
