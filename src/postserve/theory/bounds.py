@@ -183,7 +183,7 @@ def regret_bound(
     noise_scale = number("noise_scale", noise_scale, least=0.0)
     z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
     share = shares(delta, n_arms=n_arms)
-    steps = _map_steps(
+    clipped, unclipped, longest = _map_steps(
         horizon=horizon,
         n_maps=n_arms if kind == "action_dependent" else 1,
         map_rate=map_rate,
@@ -193,42 +193,31 @@ def regret_bound(
     )
     map_constant = number("map_constant", map_constant, least=0.0)
     log_det = _log_det(horizon, n_arms, dim_u, u_bound, ridge)
+    common = {
+        "ridge": ridge,
+        "u_bound": u_bound,
+        "w_bound": w_bound,
+        "noise_scale": noise_scale,
+        "delta": share.arm,
+    }
     if kind == "linucb_phi_hat":
-        zeta = float(
-            confidence.phi_hat_radius_closed_form(
-                ridge=ridge,
-                pulls=horizon,
-                dim_u=dim_u,
-                map_errors=map_constant * steps.unclipped,
-                noise_scale=noise_scale,
-                z_noise_scale=z_noise_scale,
-                u_bound=u_bound,
-                delta=share.arm,
-                w_bound=w_bound,
-                beta_bound=beta_bound,
-            )
-        )
-        optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
-        per_error = optimistic_beta + beta_bound  # A is of phi_hat, and phi~ and phi* are within e of it
+        errors = {
+            "map_errors": map_constant * unclipped,
+            "z_noise_scale": z_noise_scale,
+            "beta_bound": beta_bound,
+        }
+        radius = confidence.phi_hat_radius_closed_form(pulls=horizon, dim_u=dim_u, **common, **errors)
         potential = 2.0 * log_det
     else:
-        zeta = float(
-            confidence.arm_radius_closed_form(
-                ridge=ridge,
-                pulls=horizon,
-                dim_u=dim_u,
-                noise_scale=noise_scale,
-                u_bound=u_bound,
-                delta=share.arm,
-                w_bound=w_bound,
-            )
-        )
-        optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
-        per_error = 2.0 * optimistic_beta  # phi~ is within 2e of phi*
+        radius = confidence.arm_radius_closed_form(pulls=horizon, dim_u=dim_u, **common)
         potential = float(mean_context_bound(log_det, delta=share.noise, noise_factor=noise_factor))
+    zeta = float(radius)
+    optimistic_beta = beta_bound + 2.0 * zeta / math.sqrt(ridge)
+    # phi~ is within 2e of phi*; Algorithm 2's A is of phi_hat, and both phi~ and phi* are within e of it.
+    per_error = optimistic_beta + (beta_bound if kind == "linucb_phi_hat" else optimistic_beta)
     arm_steps = math.sqrt(horizon * min(float(horizon), potential))
     return RegretBound(
-        map_term=_clipping(per_error * map_constant, steps.longest) * steps.clipped,
+        map_term=_clipping(per_error * map_constant, longest) * clipped,
         arm_term=_clipping(2.0 * zeta, u_bound / math.sqrt(ridge)) * arm_steps,
         arm_radius=zeta,
         optimistic_beta=optimistic_beta,
@@ -259,7 +248,7 @@ def optimal_ridge(
     >>> round(ridge, 6), round(3.0 / 2.0 * math.sqrt(2.0 * math.log(1.25)), 6)
     (1.002071, 1.002071)
     """
-    steps = _map_steps(
+    _, unclipped, _ = _map_steps(
         horizon=integer("horizon", horizon, least=1),
         n_maps=1,
         map_rate=map_rate,
@@ -267,7 +256,7 @@ def optimal_ridge(
         x_bound=u_bound if x_bound is None else x_bound,
         map_ridge=map_ridge,
     )
-    error_sum = number("map_constant", map_constant, above=0.0) * steps.unclipped
+    error_sum = number("map_constant", map_constant, above=0.0) * unclipped
     reach = number("beta_bound", beta_bound, above=0.0) * number("u_bound", u_bound, above=0.0)
     return reach * error_sum / number("w_bound", w_bound, above=0.0)
 
@@ -277,23 +266,16 @@ def _clipping(times: float, longest: float) -> float:
     return min(max(1.0, times), times * max(1.0, longest))
 
 
-class _MapSteps(NamedTuple):
-    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 or not, and on one of them."""
-
-    clipped: float
-    unclipped: float
-    longest: float
-
-
 def _map_steps(
     *, horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
-) -> _MapSteps:
+) -> tuple[float, float, float]:
+    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one of them."""
     alpha = number("map_rate", map_rate, above=0.0, most=0.5)
     x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     potential = 2.0 * _log_det(horizon, n_maps, integer("map_dim", map_dim, least=1), x_bound, map_ridge)
     clipped = horizon ** (1.0 - alpha) * min(float(horizon), potential) ** alpha
     longest = (x_bound**2 / map_ridge) ** alpha
-    return _MapSteps(clipped, clipped * max(1.0, longest), longest)
+    return clipped, clipped * max(1.0, longest), longest
 
 
 def _log_det(rounds: int, n_models: int, dim: int, bound: float, ridge: float) -> float:

@@ -94,7 +94,7 @@ def noisy_gram_bound(
 ) -> float:
     """1/(1 - cross_bound/noise_floor), each at delta/2: what `noisy_gram_factor` is at most, a priori.
 
-    It is 1 + O(dim_u dim_z log n/n), and infinite while n is too small. `noise_scale` has an entry an
+    It is 1 + O(dim_u dim_z log n/n), and infinite while n is too small. `noise_scale` has one entry per
     output.
 
     >>> [round(noisy_gram_bound(n=n, log_det_ratio=20.0, noise_scale=[1.0], sigma=1.0), 3)

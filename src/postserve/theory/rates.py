@@ -1,12 +1,12 @@
 """Exponents without constants."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from postserve.validation import integer, number, one_of
 
 Kind: TypeAlias = Literal["polinucb", "linucb_phi_hat", "action_dependent", "linear_stochastic"]
 """The theorem (Algorithm 1) and the propositions on Algorithm 2, action-dependent contexts, decision sets."""
-KINDS: tuple[Kind, ...] = ("polinucb", "linucb_phi_hat", "action_dependent", "linear_stochastic")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Exponents(NamedTuple):
