@@ -1,12 +1,10 @@
 """ACTG 175: a trial of four treatments of HIV, with CD4 and CD8 counts on the way."""
 
-import io
-from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
-from postserve.data.finding import read_checked
+from postserve.data.finding import PathLike
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
 from postserve.data.tables import checked_table
@@ -27,21 +25,17 @@ TREATMENTS = ("ZDV", "ZDV+ddI", "ZDV+zal", "ddI")
 WEEKS_96 = 96 * 7
 
 
-def actg175(
-    path: str | PathLike[str] | None = None, *, reward: Literal["cd4", "no_event"] = "cd4"
-) -> LoggedRounds:
+def actg175(path: PathLike | None = None, *, reward: Literal["cd4", "no_event"] = "cd4") -> LoggedRounds:
     """2,139 patients, one of four treatments at random, 1/4 each; z are CD4 and CD8 counts at 20 weeks.
 
     x: 16 columns known at baseline, CD4 and CD8 counts among them. The reward "cd4" is the CD4 count at 96
     weeks (cells per mm³; 797 are missing). "no_event" is 1 for who had no event by then (CD4 halved, AIDS or
     death), 0 for who had one, and missing for the 183 who were lost before without one. Missing is NaN.
 
-    >>> from postserve.errors import InvalidInput
-    >>> try:
-    ...     log = actg175("no/such/folder")
-    ... except InvalidInput as missing:
-    ...     print("ACTG175.txt" in str(missing))
-    True
+    >>> actg175("nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    postserve.errors.InvalidInput: actg175 is not at nowhere, wanted a folder with actg175/ACTG175.txt; ...
     """
     one_of("reward", reward, ("cd4", "no_event"))
     table = _table(path)
@@ -60,27 +54,24 @@ def actg175(
     )
 
 
-def actg175_course(path: str | PathLike[str] | None = None) -> FloatArray:
+def actg175_course(path: PathLike | None = None) -> FloatArray:
     """What became of each patient: off treatment before 96 weeks, an event by then, lost before without one.
 
     None of it is known when a treatment is chosen, and no policy may see it. It says more than x and z do of
     whose CD4 count at 96 weeks is missing: `missing_weights(actg175(), also=actg175_course()[:, :2])`.
 
-    >>> from postserve.errors import InvalidInput
-    >>> try:
-    ...     course = actg175_course("no/such/folder")
-    ... except InvalidInput as missing:
-    ...     print("ACTG175.txt" in str(missing))
-    True
+    >>> actg175_course("nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    postserve.errors.InvalidInput: actg175 is not at nowhere, wanted a folder with actg175/ACTG175.txt; ...
     """
     table = _table(path)
     event = (table["cens"] == 1).to_numpy() & (table["days"] < WEEKS_96).to_numpy()
     return np.column_stack([table["offtrt"].to_numpy(), event, _lost(table)]).astype(np.float64)
 
 
-def _table(path: str | PathLike[str] | None) -> Any:
-    content = io.BytesIO(read_checked("actg175", path))
-    return checked_table("actg175", content, ROWS, TYPES, separator=" ")
+def _table(path: PathLike | None) -> Any:
+    return checked_table("actg175", path, ROWS, TYPES, separator=" ")
 
 
 def _lost(table: Any) -> BoolArray:

@@ -28,8 +28,13 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
     """The named columns of a pandas or polars table, a mapping, or a CSV or Parquet file; equally long."""
     if isinstance(frame, str | os.PathLike):
         frame = _read(Path(frame))
-    if hasattr(frame, "collect"):  # a lazy polars table
-        frame = _collected(frame)
+    if hasattr(frame, "collect"):
+        try:
+            frame = frame.collect()
+        except Exception as error:  # a lazy table does its work here, and fails as that does
+            raise InvalidInput(
+                f"frame cannot be collected ({error!s:.200}), wanted a table that can"
+            ) from error
     if not hasattr(frame, "columns") and not isinstance(frame, Mapping):
         raise InvalidInput(
             f"frame is a {type(frame).__name__}, wanted a pandas or polars table, a mapping of columns, "
@@ -103,11 +108,7 @@ def is_missing(value: Any) -> bool:
     """Whether a cell is empty, in any library's spelling."""
     try:
         return value is None or bool(value != value)
-    except (
-        TypeError,
-        ValueError,
-        ArithmeticError,
-    ):  # pandas.NA, and a signalling NaN, say neither yes nor no
+    except (TypeError, ValueError, ArithmeticError):  # of pandas.NA, and of a signalling NaN
         return True
 
 
@@ -149,22 +150,11 @@ def _array_of_list(name: str, column: Any) -> Column:
         raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted a value for each row")
     listed = list(column)
     if {type(value) for value in listed} <= {int, float, bool}:
-        return np.asarray(listed, dtype=object if _too_large(listed) else None)
+        too_large = any(type(value) is int and abs(value) >= 2**63 for value in listed)
+        return np.asarray(listed, dtype=object if too_large else None)
     objects = np.empty(len(listed), dtype=object)
     objects[:] = listed
     return objects
-
-
-def _too_large(listed: Sequence[Any]) -> bool:
-    """Whether a whole number is beyond what an array of them holds."""
-    return any(type(value) is int and abs(value) >= 2**63 for value in listed)
-
-
-def _collected(frame: Any) -> Any:
-    try:
-        return frame.collect()
-    except Exception as error:  # a lazy table does its work here, and fails as that does
-        raise InvalidInput(f"frame cannot be collected ({error!s:.200}), wanted a table that can") from error
 
 
 def _read(path: Path) -> Any:

@@ -36,8 +36,8 @@ def from_frame(
     `arm` and `reward` name columns; `propensity` is one too, or a number where all arms were equally likely.
     `arms` are the values that may stand in the arm's column, in the order that their ids shall have; without
     it they are those that do, sorted. Columns of x or z named in `categories` are spread over 0s and 1s,
-    one column a value (two values: one column). Rows whose reward is missing raise, are dropped, or are kept:
-    their z can still teach phi. Rows are counted from 0, without a file's header.
+    one column per value (two values: one column). Rows whose reward is missing raise, are dropped, or are
+    kept: their z can still teach phi. Rows are counted from 0, without a file's header.
 
     >>> table = {"age": [31, 54, 40], "visits": [2, 0, 1], "ad": ["a", "b", "a"], "won": [1, 0, 0]}
     >>> log = from_frame(table, x="age", z="visits", arm="ad", reward="won", propensity=0.5)

@@ -1,10 +1,8 @@
 """The MineThatData e-mail challenge: who was sent which e-mail, who then visited, who bought."""
 
-import io
-from os import PathLike
 from typing import Literal
 
-from postserve.data.finding import read_checked
+from postserve.data.finding import PathLike
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
 from postserve.data.tables import checked_table
@@ -21,22 +19,20 @@ ARMS = ("No E-Mail", "Mens E-Mail", "Womens E-Mail")
 
 
 def hillstrom(
-    path: str | PathLike[str] | None = None, *, reward: Literal["spend", "conversion"] = "spend"
+    path: PathLike | None = None, *, reward: Literal["spend", "conversion"] = "spend"
 ) -> LoggedRounds:
     """64,000 customers, one of three e-mails (or none) at random, 1/3 each; z is whether they visited.
 
     x: recency, history, mens, womens, newbie, zip code and channel; history_segment, history in steps, is
     left out. The reward is what they spent within two weeks, in dollars, or whether they bought at all.
 
-    >>> from postserve.errors import InvalidInput
-    >>> try:
-    ...     log = hillstrom("no/such/folder")
-    ... except InvalidInput as missing:
-    ...     print("hillstrom.csv" in str(missing))
-    True
+    >>> hillstrom("nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    postserve.errors.InvalidInput: hillstrom is not at nowhere, wanted a folder with hillstrom/...
     """
     one_of("reward", reward, ("spend", "conversion"))
-    table = checked_table("hillstrom", io.BytesIO(read_checked("hillstrom", path)), ROWS, TYPES)
+    table = checked_table("hillstrom", path, ROWS, TYPES)
     return from_frame(
         table,
         x=["recency", "history", "mens", "womens", "newbie", "zip_code", "channel"],

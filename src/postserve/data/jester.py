@@ -10,7 +10,7 @@ USERS, JOKES, MOST = 5_000, 100, 10.0
 
 
 def jester(path: PathLike | None = None) -> FloatArray:
-    """The ratings of Jester5k, from -10 to 10: a row a user, a column a joke, NaN where there is none.
+    """The ratings of Jester5k, from -10 to 10: one row per user, one column per joke, NaN for none.
 
     The numbers are checked by their sha256 before they are used. They have two decimals, as published.
 

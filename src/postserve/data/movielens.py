@@ -13,7 +13,7 @@ from postserve.validation import one_of
 
 
 class Ratings(NamedTuple):
-    """One rating a row, in the publisher's order. Users and movies are numbered from 0, without gaps.
+    """One rating per row, in the publisher's order. Users and movies are numbered from 0, without gaps.
 
     Number i is the publisher's `user_ids[i]` or `movie_ids[i]`; times are seconds since 1970, UTC.
     """
@@ -53,12 +53,8 @@ def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k"
     postserve.errors.InvalidInput: movielens-100k is not at nowhere, wanted a folder with ml-100k/u.data; ...
     """
     kind = KINDS[one_of("size", size, tuple(KINDS))]
-    file = find(kind.name, path)
-    return _ratings(read_checked(kind.name, path), kind, str(file))
-
-
-def _ratings(content: bytes, kind: _Kind, told: str) -> Ratings:
-    rows = _rows(content, kind.separator, told)
+    told = str(find(kind.name, path))
+    rows = _rows(read_checked(kind.name, path), kind.separator, told)
     user, movie, rating, time = rows.T
     _refuse(told, "user", user, user < 1, "at least 1")
     _refuse(told, "movie", movie, movie < 1, "at least 1")

@@ -24,12 +24,12 @@ class DataSet(NamedTuple):
     download: str
     """The download's hash, as `algorithm:digits`."""
     form: Literal["file", "zip", "rda"]
-    inside: str
     size: int
     sha256: str | None
     """None where nobody has told us: then the size is checked, and the loader checks what it reads."""
     terms: str
     cite: str
+    inside: str = ""
     shape: tuple[int, int] | None = None
     """The matrix's, where one is kept: another of as many numbers has the same bytes."""
 
@@ -86,7 +86,6 @@ _SETS = (
         address="http://www.minethatdata.com/Kevin_Hillstrom_MineThatData_E-MailAnalytics_DataMiningChallenge_2008.03.20.csv",
         download="sha256:0e5893329d8b93cefecc571777672028290ab69865718020c78c7284f291aece",
         form="file",
-        inside="",
         size=3_964_977,
         sha256="0e5893329d8b93cefecc571777672028290ab69865718020c78c7284f291aece",
         terms="No licence is stated; its author posted it for everyone who would take up his challenge.",
@@ -100,7 +99,6 @@ _SETS = (
         address=f"{_RAW}/speff2trial/9fa954e262daa0dd8d078d8a843537467f7603df/data/ACTG175.txt",
         download="sha256:7b52e6b3701a1f24090ef0388f1c148d5286450f97276d9c8fbe611ce0c76779",
         form="file",
-        inside="",
         size=173_361,
         sha256="7b52e6b3701a1f24090ef0388f1c148d5286450f97276d9c8fbe611ce0c76779",
         terms="Part of the R package speff2trial, which is under the GPL, version 2.",

@@ -1,15 +1,18 @@
 """Published tables, held to the rows and types that they are known to have."""
 
+import io
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
+from postserve.data.finding import PathLike, read_checked
 from postserve.errors import InvalidInput
 
 
 def checked_table(
-    name: str, content: BinaryIO, rows: int, types: Mapping[str, str], *, separator: str = ","
+    name: str, path: PathLike | None, rows: int, types: Mapping[str, str], *, separator: str = ","
 ) -> Any:
-    """A polars table of a CSV file with these columns, types and rows, or a word on what differs."""
+    """A set's CSV file as a polars table with these columns, types and rows, or a word on what differs."""
+    content = io.BytesIO(read_checked(name, path))
     pl = polars()
     try:
         table = pl.read_csv(content, separator=separator, infer_schema_length=None, null_values=["NA"])

@@ -69,8 +69,7 @@ class CatalogueEnvironment(LinearRowRewards):
         if not 0 <= ids.min() <= ids.max() < self.n_arms:
             raise InvalidInput(f"arms is {arms!r}, wanted ids of 0 to {self.n_arms - 1}")
         X = matrix("x", x, len(ids), self.dim_x)[None]
-        means: FloatArray = self._rewards(X, self._phi(X), ids[None])[0]
-        return means
+        return np.asarray(self._rewards(X, self._phi(X), ids[None])[0])
 
     def _eligible(self, n: int, rng: np.random.Generator) -> IntArray:
         shuffled = rng.random((n, self.n_arms)).argsort(axis=1)

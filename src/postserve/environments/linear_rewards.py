@@ -51,14 +51,12 @@ class LinearRewards:
 
     def phi(self, x: npt.ArrayLike) -> FloatArray:
         """E[z|x]."""
-        phi: FloatArray = self._phi(self._checked(x)[None])[0]
-        return phi
+        return np.asarray(self._phi(self._checked(x)[None])[0])
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
         """x·theta_a + phi(x)·beta_a of each arm."""
         X = self._checked(x)[None]
-        means: FloatArray = self._means(X, self._phi(X), None)[0]
-        return means
+        return np.asarray(self._means(X, self._phi(X), None)[0])
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         """n rounds as potential outcomes; one eta per round, whichever arm is served."""
@@ -125,8 +123,7 @@ class LinearRowRewards(LinearRewards):
 
     def _rewards(self, X: FloatArray, Z: FloatArray, arms: IntArray | None) -> FloatArray:
         theta, beta = (weights if arms is None else weights[arms] for weights in (self.theta, self.beta))
-        along: FloatArray = np.einsum("...d,...d->...", X, theta) + np.einsum("...d,...d->...", Z, beta)
-        return along
+        return np.asarray(np.einsum("...d,...d->...", X, theta) + np.einsum("...d,...d->...", Z, beta))
 
 
 def unit_weights(

@@ -65,8 +65,7 @@ class NonlinearEnvironment(LinearRewards):
 
     def expected_z_features(self, x: npt.ArrayLike) -> FloatArray:
         """E[pi_z(z)|x], of one x: what a map learns that is shown z's features."""
-        expected: FloatArray = self._expected(self._phi(vector("x", x, self.dim_x)[None]))[0]
-        return expected
+        return np.asarray(self._expected(self._phi(vector("x", x, self.dim_x)[None]))[0])
 
     def _expected(self, phi: FloatArray) -> FloatArray:
         return np.asarray(self.z_features(phi) + self._lift)

@@ -17,7 +17,7 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
 
     The probability is a logistic regression's over all rows; the mean weight of those that came is 1. Values
     weighted so are right where, given all that, it is left to chance whose reward is missing. What else is
-    known of every row and bears on it (that a patient stopped early) can be given as `also`, a column each:
+    known of every row and bears on it (that a patient stopped early) can be given as `also`, one column each:
     no policy sees it.
 
     >>> from postserve import LoggedRounds
