@@ -1,4 +1,4 @@
-"""The algorithms, one a file, each readable beside the paper."""
+"""The algorithms, one per file, each readable beside the paper."""
 
 from postserve.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from postserve.policies.linucb import LinUCB as LinUCB
