@@ -51,6 +51,17 @@ class IgnoresEligibility(RandomPolicy):
         return super().select(x, rng)
 
 
+class LearnsPastItsSteps(LinUCB):
+    """Right as it is; but whoever overrides `_credit` is not asked."""
+
+    def _settle(self, x: Any, slot: int, z: Any, reward: float, z_hat: Any) -> None:
+        self._arms.learn(slot, x, reward=reward)
+
+    def _update_batch(self, X: Any, slots: Any, Z: Any, rewards: Any) -> None:
+        for x, slot, reward in zip(X, slots.tolist(), rewards.tolist(), strict=True):
+            self._credit(x, slot, np.empty(0), reward, None)
+
+
 class OverwritesContexts(RandomPolicy):
     def select(self, x: Any, rng: Any, arms: Any = None) -> Decision:
         decision = super().select(x, rng, arms)
@@ -104,6 +115,7 @@ class LosesItsState(LinUCB):
         (lambda: DependsOnOrder(3, 2), "order|otherwise"),
         (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),
         (lambda: LosesItsState(3, 2), "loaded"),
+        (lambda: LearnsPastItsSteps(3, 2), "with _credit overridden, update_batch taught otherwise"),
         (lambda: object(), "has no arms"),
         (lambda: RandomPolicy(1), "two or more"),
     ],
@@ -141,10 +153,21 @@ class LearnsFromNaN(RidgeMap):
         super().update(np.nan_to_num(x), arm, z)
 
 
+class DrawsPastItsRadius(RidgeMap):
+    """Right as it is; but whoever overrides `_radius` gets draws of the old width at distinct rows."""
+
+    def _deviations(self, X: Any, size: int, rng: np.random.Generator) -> Any:
+        off = super()._deviations(X, size, rng)
+        if (X[:1] == X).all():
+            return off
+        return off * (RidgeMap._radius(self, X) / self._radius(X))[:, None]
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         (OneRowForAll, "shape"),
+        (DrawsPastItsRadius, "with _radius overridden, draws at rows scatter otherwise"),
         (GivesItsOwnArray, "own array"),
         (LearnsFromNaN, "was accepted"),
         (ForgetsAnything, "was accepted"),

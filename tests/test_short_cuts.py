@@ -139,6 +139,11 @@ class SettlesTwice(PoLinUCB):
         super()._settle(x, slot, z, 2.0 * reward, z_hat)
 
 
+class SettlesTwiceWithoutMap(LinUCB):
+    def _settle(self, x, slot, z, reward, z_hat):
+        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+
+
 class LearnsTwice(RidgeMap):
     def _learn(self, x, z):
         super()._learn(x, 2.0 * z)
@@ -151,6 +156,7 @@ class LearnsTwice(RidgeMap):
         lambda: CreditsTwiceWithMap(3, RidgeMap(3, 2)),
         lambda: ObservesTwice(3, RidgeMap(3, 2)),
         lambda: SettlesTwice(3, RidgeMap(3, 2)),
+        lambda: SettlesTwiceWithoutMap(3, 3),
         lambda: PoLinUCB(3, LearnsTwice(3, 2)),
     ],
 )
@@ -179,6 +185,56 @@ def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius():
     z_hat, e = policy._phi_hat.ball(X[0], np.arange(3))
     assert np.array_equal(z_hat, policy.context_map.predict(X[0])[0])
     assert np.array_equal(e, policy.context_map.radius(X[0], (0, 1, 2)))
+
+
+class TenfoldRadius(RidgeMap):
+    def _radius(self, X):
+        return 10.0 * super()._radius(X)
+
+
+@pytest.mark.parametrize("map_radius", ["posterior", "determinant", "assumption", 0.5])
+def test_draws_at_distinct_rows_are_as_wide_as_the_radius_of_a_subclass(map_radius):
+    plain, wide = (kind(3, 2, map_radius=map_radius) for kind in (RidgeMap, TenfoldRadius))
+    for x, z in zip(X, Z, strict=True):
+        plain.update(x, 0, z)
+        wide.update(x, 0, z)
+    for rows in (X[:1], np.repeat(X[:1], 3, axis=0), X[:3]):
+        arms = range(len(rows))
+        off, wide_off = (
+            phi_hat.sample(rows, arms, np.random.default_rng(0), 50) - phi_hat.predict(rows, arms)
+            for phi_hat in (plain, wide)
+        )
+        np.testing.assert_allclose(wide_off, 10.0 * off, rtol=1e-9, atol=1e-12)
+
+
+def test_a_fast_path_that_a_subclass_restates_is_kept():
+    class Restates(LinUCB):
+        _leaders = LinUCB._leaders
+
+        def _credit(self, x, slot, z, reward, z_hat):
+            super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+    class Below(Restates):
+        def _scores(self, x, slots):
+            return -super()._scores(x, slots)
+
+    assert Restates._leaders is LinUCB._leaders
+    assert Restates._update_batch is not LinUCB._update_batch
+    assert Below._leaders is not LinUCB._leaders
+
+
+def test_a_mixin_that_overrides_a_step_is_heard_too():
+    class Doubles:
+        def _credit(self, x, slot, z, reward, z_hat):
+            super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+    class Mixed(Doubles, LinUCB):
+        pass
+
+    one, other = Mixed(3, 3, ridge=1.0), LinUCB(3, 3, ridge=1.0)
+    one.update_batch(X, ARMS, None, REWARDS)
+    other.update_batch(X, ARMS, None, 2.0 * REWARDS)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scores", [[np.nan], [np.nan, 1.0], [1.0, np.nan, 0.5], [0.5, np.nan, *range(9)]])

@@ -6,7 +6,7 @@ the general way, the method of the same name in a base class, unless its body sa
 leads to the same place (``_leaders = PoLinUCB._leaders``). That is decided once, when the subclass is made.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from postserve.state import Persistent
@@ -14,9 +14,15 @@ from postserve.state import Persistent
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def general_way(method: F) -> F:
+    """Mark a method that takes the steps one by one, which a subclass may replace by a fast path."""
+    method.__dict__["is_way"] = True
+    return method
+
+
 def fast_path(method: F) -> F:
     """Mark a method as a fast path past steps of its class; a base class has the general way."""
-    method.__dict__["is_fast_path"] = True
+    method.__dict__["is_way"] = method.__dict__["is_fast_path"] = True
     return method
 
 
@@ -33,28 +39,29 @@ class HasSteps(Persistent, abstract=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in [name for name in dir(cls) if is_fast_path(cls, name)]:
+        for name in [name for name in dir(cls) if _is(getattr(cls, name), "is_fast_path")]:
             owner = next(base for base in cls.__mro__ if name in vars(base))
-            if any(step in vars(base) for base in _below(cls, owner) for step in steps_of(owner)):
-                setattr(cls, name, _general_way(owner, name))
-
-
-def is_fast_path(cls: type, name: str) -> bool:
-    """Whether a class takes a fast path by that name."""
-    return bool(getattr(getattr(cls, name, None), "is_fast_path", False))
+            below = cls.__mro__[: cls.__mro__.index(owner)]
+            if any(_overrides_a_step(base, owner) for base in below):
+                general = (vars(base)[name] for base in owner.__mro__ if name in vars(base))
+                setattr(cls, name, next(way for way in general if not _is(way, "is_fast_path")))
 
 
 def steps_of(cls: type) -> list[str]:
-    """The protected names of a class that a subclass may override, but for fast paths and state."""
-    protected = (name for name in dir(cls) if name.startswith("_") and not name.startswith("__"))
-    return [name for name in protected if not (hasattr(HasSteps, name) or is_fast_path(cls, name))]
+    """The names of the steps of a class: its protected methods, but for those that say which way they go."""
+    found = ((name, getattr(cls, name)) for name in dir(cls) if _is_protected(name))
+    return [name for name, method in found if callable(method) and not _is(method, "is_way")]
 
 
-def _below(cls: type, owner: type) -> Iterator[type]:
-    """The classes whose methods come before those of the owner."""
-    return (base for base in cls.__mro__[: cls.__mro__.index(owner)])
+def _overrides_a_step(base: type, owner: type) -> bool:
+    protected = ((name, value) for name, value in vars(base).items() if _is_protected(name))
+    return any(hasattr(owner, name) and not _is(value, "is_fast_path") for name, value in protected)
 
 
-def _general_way(owner: type, name: str) -> Any:
-    ways = (vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
-    return next(way for way in ways if not getattr(way, "is_fast_path", False))
+def _is_protected(name: str) -> bool:
+    """Whether it is one that subclasses may override, and no matter of their state."""
+    return name.startswith("_") and not name.startswith("__") and not hasattr(HasSteps, name)
+
+
+def _is(method: Any, mark: str) -> bool:
+    return bool(getattr(method, mark, False))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from postserve.conformance.overriding import maps_take_overridden_steps
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
     close,
@@ -189,6 +190,7 @@ CONTEXT_MAP_CHECKS: tuple[Callable[[Make], None], ...] = (
     order_does_not_matter_where_promised,
     units_do_not_matter_where_promised,
     forgetting_keeps_it_working,
+    maps_take_overridden_steps,
 )
 
 

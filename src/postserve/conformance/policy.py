@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from postserve.conformance.overriding import policies_take_overridden_steps
 from postserve.conformance.rows import decision_sets_are_rows, rows_are_contexts_of_their_own
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
@@ -349,6 +350,7 @@ POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
     a_missing_z_is_never_silent,
     rows_are_contexts_of_their_own,
     decision_sets_are_rows,
+    policies_take_overridden_steps,
 )
 
 

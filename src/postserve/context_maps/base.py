@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.steps import HasSteps
+from postserve.steps import HasSteps, general_way
 from postserve.types import FloatArray
 from postserve.validation import context, generator, integer, vector
 
@@ -79,6 +79,7 @@ class SharedMap(HasSteps, abstract=True):
     def _radius(self, X: FloatArray) -> FloatArray:
         """e at every row."""
 
+    @general_way
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """phi_hat and e of every row."""
         return self._predict(X), self._radius(X)
@@ -94,6 +95,7 @@ class SharedMap(HasSteps, abstract=True):
     @abstractmethod
     def _learn(self, x: FloatArray, z: FloatArray) -> None: ...
 
+    @general_way
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
         """`_learn`, pair after pair."""
         for x, z in zip(X, Z, strict=True):

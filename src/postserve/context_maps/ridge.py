@@ -104,14 +104,14 @@ class RidgeMap(SharedMap):
         self._models.merge(other._models)
 
     def _predict(self, X: FloatArray) -> FloatArray:
-        return self._models.average(self._f(X))
+        return self._models.average(X if self._plain else _f(self, X))
 
     def _radius(self, X: FloatArray) -> FloatArray:
-        return self._radius_of(self._models.project(self._f(X)).widths)
+        return self._radius_of(self._models.project(_f(self, X)).widths)
 
     @fast_path
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means, widths = self._models.project(self._f(X))
+        means, widths = self._models.project(_f(self, X))
         return means, self._radius_of(widths)
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
@@ -149,24 +149,18 @@ class RidgeMap(SharedMap):
         """Of a draw of Phi: what it says of one row and of another is as correlated as they are alike."""
         if (X[:1] == X).all():  # one context: its width says all
             return super()._deviations(X[:1], size, rng)
-        F = self._f(X)
+        F = _f(self, X)
         off = self._models.draws(size * self.dim_z, rng) @ F.T
         width = self._models.project(F).widths
         scale = self._spread(X) / np.where(width > 0.0, width, 1.0)[:, None]
         return np.asarray(off.reshape(size, self.dim_z, len(X)).transpose(0, 2, 1) * scale)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._models.update(0, x if self._plain else self._f(x[None])[0], z)
+        self._models.update(0, x if self._plain else _f(self, x[None])[0], z)
 
     @fast_path
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
-        self._models.update_batch(np.zeros(len(X), dtype=np.int64), self._f(X), Z)
-
-    def _f(self, X: FloatArray) -> FloatArray:
-        if self._plain:
-            return X
-        F = feature_rows("features(x)", self.features, X, self._dim_f)
-        return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self.intercept else F
+        self._models.update_batch(np.zeros(len(X), dtype=np.int64), _f(self, X), Z)
 
     def _noise(self) -> FloatArray:
         return np.sqrt(self._models.prior.noise_variance) if self._models.prior.evidence else self.noise_scale
@@ -177,3 +171,11 @@ class RidgeMap(SharedMap):
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
         self._models.restore(arrays, 1)
+
+
+def _f(phi_hat: RidgeMap, X: FloatArray) -> FloatArray:
+    """f(x) of every row."""
+    if phi_hat._plain:
+        return X
+    F = feature_rows("features(x)", phi_hat.features, X, phi_hat._dim_f)
+    return np.concatenate([F, np.ones((len(F), 1))], axis=1) if phi_hat.intercept else F

@@ -47,7 +47,7 @@ def _in_turn(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, fo
     """Some rows at a time: a kernel cannot be interrupted."""
     widths = 0
     for start in range(0, len(U), AT_ONCE):
-        some, work = slice(start, start + AT_ONCE), forms.scratch(4 * len(models) + held.symmetric.shape[2])
+        some, work = slice(start, start + AT_ONCE), np.empty(4 * len(models) + held.symmetric.shape[2])
         widths += kernels.lead_in_turn(U[some], models, radius, work, found[some], *held)
     return widths
 

@@ -38,18 +38,6 @@ LEAST_ROWS = 64
 """The log starts with room for so many."""
 
 
-_work = np.empty(0)
-
-
-def scratch(size: int) -> FloatArray:
-    """Numbers that mean something within one kernel alone: kernels hold the interpreter's lock."""
-    global _work
-    work = _work
-    if len(work) < size:
-        work = _work = np.empty(size)
-    return work
-
-
 def empty(dim: int, outputs: int) -> Held:
     """No model at all."""
     return Held(

@@ -19,7 +19,6 @@ import numpy as np
 
 from postserve.linalg import bulk, forms
 from postserve.linalg.cholesky import factorise
-from postserve.linalg.forms import scratch
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
     AGE,
@@ -39,6 +38,10 @@ from postserve.types import BoolArray, FloatArray, IntArray
 AT_ONCE = 2
 """So many times dim rows of one model go into its sums at once, with one factorisation after them; fewer
 go in one by one, which costs less."""
+
+
+_work = np.empty(0)
+"""Numbers that mean something within one kernel alone: kernels hold the interpreter's lock."""
 
 
 class Projection(NamedTuple):
@@ -129,7 +132,7 @@ class Regressions:
                 return Projection(means, widths)
             models = _only_model(len(U))
         means, squares = np.empty((len(models), self.n_outputs)), np.empty(len(models))
-        kernels.project(U, models, scratch(self._packed_size), means, squares, *_present(self.held, models))
+        kernels.project(U, models, np.empty(self._packed_size), means, squares, *_present(self.held, models))
         return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray | None = None) -> FloatArray:
@@ -142,7 +145,7 @@ class Regressions:
                 return means
             models = _only_model(len(U))
         means = np.empty((len(models), self.n_outputs))
-        kernels.average(U, models, scratch(len(models)), means, *_present(self.held, models))
+        kernels.average(U, models, np.empty(len(models)), means, *_present(self.held, models))
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
@@ -150,9 +153,11 @@ class Regressions:
 
         `radius` has an entry for each model, or one for all.
         """
-        n = len(models)
-        scores = np.empty(n)
-        held, work = _present(self.held, models), scratch(3 * n + self._packed_size)
+        n, held = len(models), self.held
+        if n and models[-1] >= len(held.place):
+            _present(held, models)  # which says what is wrong
+        scores, size = np.empty(n), 3 * n + self._packed_size
+        work = _work if len(_work) >= size else _more_work(size)
         kernels.score(U, models, radius, work, scores, *held)
         return scores
 
@@ -170,7 +175,7 @@ class Regressions:
         """`project` of the first output, and its change where d of that size is added to u at the starts."""
         n = len(models)
         means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
-        block, packed = np.empty((n, size, size)), scratch(self._packed_size)
+        block, packed = np.empty((n, size, size)), np.empty(self._packed_size)
         held = _present(self.held, models)
         kernels.surround(U, models, starts, packed, means, widths, beta, cross, block, *held)
         return Surroundings(means[:, 0], widths, beta, cross, block)
@@ -224,7 +229,9 @@ class Regressions:
         held = self.held
         if held.place[model] < 0:
             held = self.held = _with_room(self.held, model, 1, self.most_rows)
-        q, sound = kernels.learn(model, u, y, scratch(len(u)) if v is None else v, *held)
+        if v is None:
+            v = _work if len(_work) >= len(u) else _more_work(len(u))
+        q, sound = kernels.learn(model, u, y, v, *held)
         if not sound:
             self.refactorise_one(model)
         return q
@@ -244,7 +251,7 @@ class Regressions:
                 self.refactorise_one(model)
         if few.any():
             self.held = forms.with_room_for_rows(self.held, int(few.sum()))
-            work = scratch(self.dim)
+            work = np.empty(self.dim)
             for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.held):
                 self.refactorise_one(int(model))
 
@@ -302,7 +309,7 @@ class Regressions:
 
     def refactorise(self) -> None:
         """Renew every cache from sums and prior."""
-        kernels.whiten_all(scratch(self.dim), *self.held)
+        kernels.whiten_all(np.empty(self.dim), *self.held)
         for model in np.flatnonzero((self.held.place < 0) & (self.held.tally[:, LOSS] > MAX_LOSS)):
             self.held = forms.make_dense(self.held, int(model))
         for model in self.held.owner[: self.held.counts[DENSE_COUNT]].tolist():
@@ -330,6 +337,12 @@ class Regressions:
         """Take back what `arrays` gave, checked against this object's shape; the prior stays."""
         prior = self.held.prior
         self.held = forms.restored(stored, n_models, self.dim, self.n_outputs)._replace(prior=prior)
+
+
+def _more_work(size: int) -> FloatArray:
+    global _work
+    _work = np.empty(size)
+    return _work
 
 
 _THE_ONLY = np.zeros(1, dtype=np.int64)

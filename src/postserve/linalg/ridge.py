@@ -42,7 +42,7 @@ class RidgeModels(Regressions):
         """One more row: the sums first, then the cache, then the prior if it is due."""
         prior = self.prior
         prior.updates += 1
-        due = prior.evidence and prior.is_due(u, y, self.n_models)
+        due = prior.evidence and prior.is_due(u, y, len(self.held.place))
         self.learn(model, u, y)
         if due:
             prior.renew(self)

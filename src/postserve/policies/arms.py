@@ -83,7 +83,7 @@ class ArmModels:
         self.ridge = as_given(ridge)
         self._own = self.model != "shared"  # whether each arm has a model, in the arm's slot
         block = self.models.prior.block
-        self._parts = [block(name) for name in blocks if name != "intercept"]
+        self._blocks = [block(name) for name in blocks]
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self._reward = np.zeros(1)  # an array of one, made once
@@ -96,34 +96,27 @@ class ArmModels:
         """Whether scores scale exactly with the rewards, and do not change with the scale of u."""
         return self.models.prior.evidence and self.arm_radius == "posterior"
 
-    def row(self, *parts: FloatArray) -> FloatArray:
-        """u = (parts, and 1 for an intercept), each part being one."""
-        if self.intercept:
-            return np.concatenate((*parts, ONE))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
     def stack(self, *parts: FloatArray) -> FloatArray:
         """u = (parts, and 1 for an intercept) in rows: as many as a part has, one where none has rows."""
-        if len(parts) == 1 and not self.intercept:
-            x = parts[0]
-            return x if x.ndim == 2 else x[None]
-        rows = None
-        for part in parts:
-            if part.ndim == 2:
-                rows = len(part)
-        if rows is None:
-            return self.row(*parts)[None]
-        U = np.empty((rows, self.models.dim))
-        for block, part in zip(self._parts, parts, strict=True):
-            U[:, block] = part
         if self.intercept:
-            U[:, -1] = 1.0
+            parts = (*parts, ONE)
+        for rows in parts:
+            if rows.ndim == 2:
+                break
+        else:
+            return (parts[0] if len(parts) == 1 else np.concatenate(parts))[None]
+        if len(parts) == 1:
+            return rows
+        U = np.empty((len(rows), self.models.dim))
+        for block, part in zip(self._blocks, parts, strict=True):
+            U[:, block] = part
         return U
 
     def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """One more round in the least squares of Equation (3), whose sums are those of (4)."""
         self._reward[0] = reward
-        self.models.update(slot if self._own else 0, self.row(*parts), self._reward)
+        u = parts[0] if len(parts) == 1 and not self.intercept else self.stack(*parts)[0]
+        self.models.update(slot if self._own else 0, u, self._reward)
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
         """`learn`, round after round."""
@@ -156,10 +149,12 @@ class ArmModels:
         """zeta of each arm, times exploration; one number where it is the same for all."""
         if self._constant_radius is not None:
             return self._constant_radius
+        prior = self.models.prior
+        noise = math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
         if self.arm_radius == "posterior":
-            return np.array([self.exploration * self.noise()])
+            return np.array([self.exploration * noise])
         ellipsoid = self.models.ellipsoid(self.models_of(slots))
-        common: Any = {"noise_scale": self.noise(), "delta": self.delta, "w_bound": self.w_bound}
+        common: Any = {"noise_scale": noise, "delta": self.delta, "w_bound": self.w_bound}
         if self.arm_radius == "determinant":
             zeta = confidence.arm_radius_determinant(
                 ridge=ellipsoid.ridge, log_det_ratio=ellipsoid.log_det, **common
@@ -200,7 +195,8 @@ class ArmModels:
         The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
         """
         means, widths, beta, cross, block = self.models.surround(U, self.models_of(slots), *self._moving)
-        radius = np.broadcast_to(zeta, len(slots))
+        radius = np.empty(len(slots))
+        radius[:] = zeta
         candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)
         return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
 

@@ -18,7 +18,7 @@ from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies.arm_set import ArmSet
 from postserve.policies.inputs import Inputs
 from postserve.state import Arrays, Stored, refuse_other_settings
-from postserve.steps import HasSteps
+from postserve.steps import HasSteps, general_way
 from postserve.types import Context, Decision, Decisions, FloatArray, IntArray, MissingZ
 from postserve.validation import generator, number, one_of, reward_value, vector, whole_numbers
 
@@ -94,7 +94,7 @@ class BasePolicy(HasSteps, abstract=True):
 
     def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
         """z and the reward came: what `observe` and `credit` would learn."""
-        x, slot, z = self._check_round(x, arm, z)
+        x, slot, z = _checked_round(self, x, arm, z)
         self._update(x, slot, z, reward_value(reward))
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
@@ -102,7 +102,7 @@ class BasePolicy(HasSteps, abstract=True):
 
         None where there is no map.
         """
-        x, slot, z = self._check_round(x, arm, z)
+        x, slot, z = _checked_round(self, x, arm, z)
         if self.dim_z is None:
             return None
         if z is None:
@@ -119,7 +119,7 @@ class BasePolicy(HasSteps, abstract=True):
         z_hat: npt.ArrayLike | None = None,
     ) -> None:
         """The reward came: the arm learns from it and from z, or as `missing_z` says without."""
-        x, slot, z = self._check_round(x, arm, z)
+        x, slot, z = _checked_round(self, x, arm, z)
         reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
         self._settle(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
@@ -140,7 +140,7 @@ class BasePolicy(HasSteps, abstract=True):
         elif Z is not None:
             Z = self._z.many(Z, n)
         elif n and self.missing_z == "raise":
-            self._refuse_missing_z()
+            _refuse_missing_z(self)
         if n:
             self._try_rows(X, slots)
             self._update_batch(X, slots, Z, rewards)
@@ -200,6 +200,7 @@ class BasePolicy(HasSteps, abstract=True):
 
     # How the verbs take the steps
 
+    @general_way
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
@@ -207,6 +208,7 @@ class BasePolicy(HasSteps, abstract=True):
         for i, slot in enumerate(slots.tolist()):
             self._update(X[i], slot, None if Z is None else Z[i], float(rewards[i]))
 
+    @general_way
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
         z_hat = None if z is None else self._observe(x, slot, z)
         self._settle(x, slot, z, reward, z_hat)
@@ -217,31 +219,32 @@ class BasePolicy(HasSteps, abstract=True):
         """Credit the arm, after deciding what to do about a z that never came."""
         if z is None and self.dim_z is not None:
             if self.missing_z == "raise":
-                self._refuse_missing_z()
+                _refuse_missing_z(self)
             if self.missing_z == "drop":
                 return
             z = z_hat = self._impute(x, slot) if z_hat is None else z_hat
         self._credit(x, slot, NO_Z if z is None else z, reward, z_hat)
-
-    def _refuse_missing_z(self) -> None:
-        raise InvalidInput(
-            f"z is None, wanted ({self.dim_z},), or a policy with missing_z='impute' or 'drop'"
-        )
-
-    def _check_round(
-        self, x: Context, arm: int, z: Context | None
-    ) -> tuple[FloatArray, int, FloatArray | None]:
-        seen = cast(FloatArray, x) if self._x.is_ready(x) else self._x.one(x)
-        slot = self._arm_set.slot(arm)
-        if z is None or self.dim_z is None:
-            return seen, slot, None
-        return seen, slot, cast(FloatArray, z) if self._z.is_ready(z) else self._z.one(z)
 
     def _arrays(self) -> Arrays:
         return self._arm_set.arrays()
 
     def _restore(self, arrays: Stored) -> None:
         self._arm_set.restore(arrays)
+
+
+def _checked_round(
+    policy: BasePolicy, x: Context, arm: int, z: Context | None
+) -> tuple[FloatArray, int, FloatArray | None]:
+    seen = cast(FloatArray, x) if policy._x.is_ready(x) else policy._x.one(x)
+    slot = policy._arm_set.slot(arm)
+    if z is None or policy.dim_z is None:
+        return seen, slot, None
+    return seen, slot, cast(FloatArray, z) if policy._z.is_ready(z) else policy._z.one(z)
+
+
+def _refuse_missing_z(policy: BasePolicy) -> None:
+    wanted = f"({policy.dim_z},), or a policy with missing_z='impute' or 'drop'"
+    raise InvalidInput(f"z is None, wanted {wanted}")
 
 
 class ChoosesFromX:
@@ -263,15 +266,15 @@ class ChoosesFromX:
         if arms is None and not arm_set.by_row and self._x.is_ready(x):  # the common case, at half the price
             seen, slots = cast(FloatArray, x), arm_set.all_slots
         else:
-            seen, slots = self._context(x, arms)
+            seen, slots = _context(self, x, arms)
         if not isinstance(rng, np.random.Generator):
             generator(rng)  # which says what is wrong with it
-        return arm_set.decision(slots, *self._choose(seen, slots, rng))
+        return arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
 
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero where it is not eligible."""
-        x, slots = self._context(x, arms)
-        return self._arm_set.over_all(slots, self._chances(x, slots))
+        x, slots = _context(self, x, arms)
+        return self._arm_set.over_all(slots, self._chances(self._scores(x, slots)))
 
     def select_batch(
         self, X: Context, rng: np.random.Generator, arms: Sequence[int] | None = None
@@ -280,35 +283,35 @@ class ChoosesFromX:
         arm_set, rng = self._arm_set, generator(rng)
         slots = arm_set.eligible(arms)
         rounds = self._x.rounds(X, arm_set.rows_wanted(slots))
-        if isinstance(rounds, np.ndarray) and rounds.ndim == 2 and not arm_set.by_row:
-            return self._choose_batch(rounds, np.sort(slots), rng)
-        placed = [arm_set.place(x, slots, self._x.label) for x in rounds]
-        return batch(arm_set.decision(slots, *self._choose(x, slots, rng)) for x, slots in placed)
-
-    def _choose_batch(self, X: FloatArray, slots: IntArray, rng: np.random.Generator) -> Decisions:
-        """`_choose` for one context per row: all rows at once where they have a clear leader."""
-        indices, propensities = self._leaders(X, slots), np.ones(len(X))
+        if not isinstance(rounds, np.ndarray) or rounds.ndim == 3 or arm_set.by_row:
+            placed = [arm_set.place(x, slots, self._x.label) for x in rounds]
+            chosen = ((slots, *self._pick(self._scores(x, slots), rng)) for x, slots in placed)
+            return batch(arm_set.decision(*each) for each in chosen)
+        slots = np.sort(slots)
+        indices, propensities = self._leaders(rounds, slots), np.ones(len(rounds))
         for i in np.flatnonzero(indices == UNDECIDED):
-            indices[i], propensities[i] = self._choose(X[i], slots, rng)
-        return Decisions(self._arm_set.ids[slots[indices]], propensities)
+            indices[i], propensities[i] = self._pick(self._scores(rounds[i], slots), rng)
+        return Decisions(arm_set.ids[slots[indices]], propensities)
 
+    @general_way
     def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
-        """For each row the index of the slot that `_choose` would take, UNDECIDED where it must be asked."""
+        """For each row the index of the slot that `_pick` would take, UNDECIDED where it must be asked."""
         return np.full(len(X), UNDECIDED)
 
-    def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
+    def _pick(self, scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
         """The index of the slot to serve, and its probability."""
-        return choose(self._scores(x, slots), rng)
+        return choose(scores, rng)
 
-    def _chances(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """The probability with which `_choose` takes each slot."""
-        return distribution(self._scores(x, slots))
+    def _chances(self, scores: FloatArray) -> FloatArray:
+        """The probability with which `_pick` takes each slot."""
+        return distribution(scores)
 
-    def _context(self, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
-        """x as the models see it, and the slots to choose from."""
-        arm_set = self._arm_set
-        slots = arm_set.eligible(arms)
-        return arm_set.place(self._x.one_or_rows(x, arm_set.rows_wanted(slots)), slots, self._x.label)
+
+def _context(policy: ChoosesFromX, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
+    """x as the models see it, and the slots to choose from."""
+    arm_set, inputs = policy._arm_set, policy._x
+    slots = arm_set.eligible(arms)
+    return arm_set.place(inputs.one_or_rows(x, arm_set.rows_wanted(slots)), slots, inputs.label)
 
 
 def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:

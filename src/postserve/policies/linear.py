@@ -86,24 +86,26 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.remove_arm(int(self._arm_set.ids[slot]))
 
     def _arrays(self) -> Arrays:
-        probes = {"probe": probe(self._map_handed_back(), self.dim_x or 0)}
-        probes |= {f"{one.name}_probe": one.probe() for one in self._with_features()}
+        probes = {"probe": probe(_map_handed_back(self), self.dim_x or 0)}
+        probes |= {f"{one.name}_probe": one.probe() for one in _with_features(self)}
         return {**super()._arrays(), **self._arms.models.arrays(), **probes}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._arms.restore(arrays, self.n_arms)
         stored = arrays.take("probe", (None,))
-        check_probe("context_map", probe(self._map_handed_back(), self.dim_x or 0), stored)
-        for one in self._with_features():
+        check_probe("context_map", probe(_map_handed_back(self), self.dim_x or 0), stored)
+        for one in _with_features(self):
             check_probe(f"{one.name}_features", one.probe(), arrays.take(f"{one.name}_probe", (None,)))
 
-    def _with_features(self) -> list[Inputs]:
-        return [one for one in (self._x, self._z) if one.features is not None]
 
-    def _map_handed_back(self) -> Callable[[FloatArray], FloatArray] | None:
-        """A map of the user's own, which loading cannot rebuild, as a function to know it again by."""
-        phi_hat = self.context_map
-        if phi_hat is None or isinstance(phi_hat, Persistent):
-            return None
-        return lambda point: phi_hat.predict(point, self.arms or (0,))
+def _with_features(policy: LinearPolicy) -> list[Inputs]:
+    return [one for one in (policy._x, policy._z) if one.features is not None]
+
+
+def _map_handed_back(policy: LinearPolicy) -> Callable[[FloatArray], FloatArray] | None:
+    """A map of the user's own, which loading cannot rebuild, as a function to know it again by."""
+    phi_hat = policy.context_map
+    if phi_hat is None or isinstance(phi_hat, Persistent):
+        return None
+    return lambda point: phi_hat.predict(point, policy.arms or (0,))

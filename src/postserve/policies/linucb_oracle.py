@@ -59,12 +59,12 @@ class LinUCBOracle(LinearPolicy):
         arms: Sequence[int] | None = None,
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
-        u, slots = self._seen(x, z, arms)
+        u, slots = _seen(self, x, z, arms)
         return self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
 
     def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
-        u, slots = self._seen(x, z, arms)
+        u, slots = _seen(self, x, z, arms)
         return self._arm_set.over_all(slots, distribution(self._scores(u, slots)))
 
     def select_batch(
@@ -82,22 +82,8 @@ class LinUCBOracle(LinearPolicy):
         xs, zs = list(self._x.rounds(X, wanted)), list(self._z.rounds(Z, wanted))
         if len(xs) != len(zs):
             raise InvalidInput(f"Z has {len(zs)} rows, wanted {len(xs)}")
-        rounds = [self._both(x, z, eligible) for x, z in zip(xs, zs, strict=True)]
+        rounds = [_both(self, x, z, eligible) for x, z in zip(xs, zs, strict=True)]
         return batch(arm_set.decision(slots, *choose(self._scores(u, slots), rng)) for u, slots in rounds)
-
-    def _seen(self, x: Context, z: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
-        eligible = self._arm_set.eligible(arms)
-        rows = self._arm_set.rows_wanted(eligible)
-        return self._both(self._x.one_or_rows(x, rows), self._z.one_or_rows(z, rows), eligible)
-
-    def _both(self, x: FloatArray, z: FloatArray, eligible: IntArray) -> tuple[FloatArray, IntArray]:
-        """(x, z) in rows, of x and z that are each one for all or have one row per slot; and the slots."""
-        place = self._arm_set.place
-        x, slots = place(x, eligible, self._x.label)
-        if self._arm_set.by_row and z.shape != (len(x), self.dim_z):
-            wanted = f"({len(x)}, {self.dim_z}): one row per candidate"
-            raise InvalidInput(f"z has shape {z.shape}, wanted {wanted}")
-        return self._arms.stack(x, place(z, eligible, self._z.label)[0]), slots
 
     def _scores(self, u: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""
@@ -116,3 +102,23 @@ class LinUCBOracle(LinearPolicy):
             super()._update_batch(X, slots, Z, rewards)
         else:
             self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)
+
+
+def _seen(
+    policy: LinUCBOracle, x: Context, z: Context, arms: Sequence[int] | None
+) -> tuple[FloatArray, IntArray]:
+    eligible = policy._arm_set.eligible(arms)
+    rows = policy._arm_set.rows_wanted(eligible)
+    return _both(policy, policy._x.one_or_rows(x, rows), policy._z.one_or_rows(z, rows), eligible)
+
+
+def _both(
+    policy: LinUCBOracle, x: FloatArray, z: FloatArray, eligible: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """(x, z) in rows, of x and z that are each one for all or have one row per slot; and the slots."""
+    arm_set = policy._arm_set
+    x, slots = arm_set.place(x, eligible, policy._x.label)
+    if arm_set.by_row and z.shape != (len(x), policy.dim_z):
+        wanted = f"({len(x)}, {policy.dim_z}): one row per candidate"
+        raise InvalidInput(f"z has shape {z.shape}, wanted {wanted}")
+    return policy._arms.stack(x, arm_set.place(z, eligible, policy._z.label)[0]), slots

@@ -65,11 +65,14 @@ class PoLinTS(PoLinUCB):
 
     _update, _update_batch = PoLinUCB._update, PoLinUCB._update_batch  # it learns as poLinUCB does
 
-    def _choose(self, x: FloatArray, slots: IntArray, rng: np.random.Generator) -> tuple[int, float]:
-        return draw(self._chances(x, slots), rng)
+    def _pick(self, scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
+        return draw(scores, rng)
 
-    def _chances(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """How often each slot is best, and its share of the floor."""
+    def _chances(self, scores: FloatArray) -> FloatArray:
+        return scores
+
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        """The probability of each slot: how often it is best, and its share of the floor."""
         wins = np.zeros(len(slots))
         for scores in self._drawn_scores(x, slots):
             best = scores == scores.max(axis=1, keepdims=True)

@@ -84,15 +84,15 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
+        if self.optimism == "plugin":
+            z_hat = self._phi_hat.predict(x, slots)
+        else:
+            z_hat, e = self._phi_hat.ball(x, slots)
+        u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks))
         zeta = self._radius(slots)
         if self.optimism == "plugin":
-            return self._arms.score(self._u_hat(x, self._phi_hat.predict(x, slots)), slots, zeta)
-        z_hat, e = self._phi_hat.ball(x, slots)
-        return self._arms.optimistic(self._u_hat(x, z_hat), slots, zeta, e, kind=self.optimism)
-
-    def _u_hat(self, x: FloatArray, z_hat: FloatArray) -> FloatArray:
-        """(x, phi_hat(x)) in rows."""
-        return self._arms.stack(x, *[z_hat] * len(self._z_blocks))
+            return self._arms.score(u_hat, slots, zeta)
+        return self._arms.optimistic(u_hat, slots, zeta, e, kind=self.optimism)
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
@@ -146,5 +146,5 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
         if self.optimism != "plugin" or not self._phi_hat.is_one_for_all:
             return super()._leaders(X, slots)
-        U_hat = self._u_hat(X, self._phi_hat.predict(X, slots))
-        return self._arms.leaders(U_hat, slots, self._radius(slots))
+        Z_hat = [self._phi_hat.predict(X, slots)] * len(self._z_blocks)
+        return self._arms.leaders(self._arms.stack(X, *Z_hat), slots, self._radius(slots))

@@ -1,0 +1,161 @@
+"""Whichever step a subclass overrides, every verb takes it: no fast path leads past it.
+
+Each step of a class is overridden in turn by one with an effect that shows in what it returns or is given.
+Single calls, batches and rows must then still agree with each other.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+
+from postserve.conformance.tools import (
+    Make,
+    arms_of,
+    chances,
+    choose,
+    close,
+    feedback,
+    require,
+    rounds_for,
+    some_rounds,
+)
+from postserve.policies import PoLinUCB
+from postserve.steps import HasSteps, steps_of
+from postserve.types import FloatArray
+
+ROUNDS = 12
+DRAWS = 1000
+"""Deviations of so many draws are good to 5 · 100/sqrt(2 · 1000) = 11%, in all but one of a million cases."""
+
+
+def policies_take_overridden_steps(make: Make) -> None:
+    """With any step overridden, update, its two stages and batches teach the same, and choose the same."""
+    for step, remake in _overridden(make):
+        single, staged, at_once = remake(), remake(), remake()
+        rounds, k = rounds_for(single, ROUNDS), len(arms_of(single))
+        came = [feedback(rounds, i, i % k) for i in range(ROUNDS)]
+        arms = [arms_of(single)[i % k] for i in range(ROUNDS)]
+        for arm, (x, z, reward) in zip(arms, came, strict=True):
+            single.update(x, arm, z, reward)
+            staged.credit(x, arm, z, reward, z_hat=staged.observe(x, arm, z))
+        at_once.update_batch(*(np.array(part) for part in _batch(came, arms)))
+        for what, other in (("observe and credit", staged), ("update_batch", at_once)):
+            pairs = [(chances(policy, rounds.x[0], rounds.z[0]) for policy in (single, other))]
+            pairs += [(policy.weights for policy in (single, other))] if hasattr(single, "weights") else []
+            alike = all(close(mine, theirs, 1e-6) for mine, theirs in pairs)
+            require(alike, f"with {step} overridden, {what} taught otherwise than update")
+        _choose_alike(single, rounds.x, rounds.z, step)
+
+
+def maps_take_overridden_steps(make: Make) -> None:
+    """With any step overridden, rows are answered as each x, by draws too, and policies see no other map."""
+    for step, remake in _overridden(make):
+        single, at_once = remake(), remake()
+        x, z, rewards, _, _ = some_rounds(ROUNDS, single.dim_x, single.dim_z, 2)
+        for each, follow_up in zip(x, z, strict=True):
+            single.update(each, 0, follow_up)
+        at_once._learn_batch(x, z)
+        arms = range(ROUNDS)
+        for name in ("predict", "radius"):
+            rows = getattr(single, name)(x, arms)
+            alone = [getattr(single, name)(each, (0,))[0] for each in x]
+            require(
+                close(rows, alone, 1e-9), f"with {step} overridden, {name} of rows is not that of each row"
+            )
+            taught = getattr(at_once, name)(x, arms)
+            require(close(rows, taught, 1e-6), f"with {step} overridden, pairs at once taught otherwise")
+        spread = _spread(single, x[:3])
+        by_itself = np.concatenate([_spread(single, each[None]) for each in x[:3]])
+        require(close(spread, by_itself, 0.25), f"with {step} overridden, draws at rows scatter otherwise")
+        policies = PoLinUCB(2, remake(), optimism="joint"), PoLinUCB(2, _Verbs(remake()), optimism="joint")
+        for i in range(ROUNDS):
+            first, other = (policy.select(x[i], np.random.default_rng(i)) for policy in policies)
+            require(
+                first == other, f"with {step} overridden, a policy asks for something else than the verbs say"
+            )
+            for policy in policies:
+                policy.update(x[i], first.arm, z[i], float(rewards[i, first.arm]))
+
+
+def _overridden(make: Make) -> Iterator[tuple[str, Make]]:
+    """Each step, and a function that makes objects of a subclass in which it is overridden."""
+    cls: Any = type(make())
+    if issubclass(cls, HasSteps):
+        for step in steps_of(cls):
+            methods = {step: _with_effect(getattr(cls, step))}
+            yield step, partial(_made, make, type(cls)(cls.__name__, (cls,), methods, abstract=True))
+
+
+def _made(make: Make, cls: type) -> Any:
+    item = make()
+    item.__class__ = cls
+    return item
+
+
+def _with_effect(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The same step with an effect: on what it returns or, where that is nothing, on what it is given."""
+
+    @wraps(step)
+    def overriding(self: Any, *args: Any) -> Any:
+        if step.__name__ == "_pick":
+            return step(self, args[0][::-1].copy(), *args[1:])
+        if step.__name__ == "_scores":
+            return step(self, *args)[::-1].copy()  # other numbers alone would not change a choice
+        result = step(self, *_tripled(args)) if _returns_nothing(step) else step(self, *args)
+        return 3.0 * result if _is_float(result) else result
+
+    return overriding
+
+
+def _returns_nothing(step: Callable[..., Any]) -> bool:
+    return step.__annotations__.get("return", "") is None
+
+
+def _tripled(args: tuple[Any, ...]) -> list[Any]:
+    """The arguments with the reward, or else the last array, times 3."""
+    changed = list(args)
+    floats = [i for i, value in enumerate(args) if isinstance(value, float)]
+    arrays = [i for i, value in enumerate(args) if _is_float(value)]
+    for i in (floats or arrays)[-1:]:
+        changed[i] = 3.0 * args[i]
+    return changed
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype == np.float64)
+
+
+def _batch(came: list[tuple[FloatArray, FloatArray, float]], arms: list[int]) -> tuple[Any, ...]:
+    X, Z, rewards = zip(*came, strict=True)
+    return X, arms, Z, rewards
+
+
+def _choose_alike(policy: Any, X: FloatArray, Z: FloatArray, step: str) -> None:
+    early = {"Z": Z} if getattr(policy, "sees_z", False) else {}
+    at_once = policy.select_batch(X, np.random.default_rng(1), **early)
+    rng = np.random.default_rng(1)
+    single = [choose(policy, x, z, rng) for x, z in zip(X, Z, strict=True)]
+    alike = at_once.arms.tolist() == [decision.arm for decision in single]
+    require(alike, f"with {step} overridden, select_batch chose otherwise than select")
+    if X.ndim == 2:
+        rng, k = np.random.default_rng(1), len(policy.arms)
+        rows = [choose(policy, np.repeat(x[None], k, axis=0), z, rng) for x, z in zip(X, Z, strict=True)]
+        require(rows == single, f"with {step} overridden, equal rows are chosen from otherwise than one x")
+
+
+def _spread(phi_hat: Any, X: FloatArray) -> FloatArray:
+    """The root mean square of draws around the prediction, one per row."""
+    arms = range(len(X))
+    off = phi_hat.sample(X, arms, np.random.default_rng(0), DRAWS) - phi_hat.predict(X, arms)
+    return np.asarray(np.sqrt((off**2).sum(axis=2).mean(axis=0)))
+
+
+class _Verbs:
+    """A map of which nothing but the verbs is known."""
+
+    def __init__(self, phi_hat: Any) -> None:
+        self.dim_x, self.dim_z = phi_hat.dim_x, phi_hat.dim_z
+        self.predict, self.radius = phi_hat.predict, phi_hat.radius
+        self.sample, self.update = phi_hat.sample, phi_hat.update
