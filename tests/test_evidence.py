@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sums import measure_units, refit
 
 from postserve import LinUCB, PoLinUCB, RidgeMap
 from postserve.linalg import evidence
@@ -35,14 +36,14 @@ def sums_of(U: FloatArray, arms: Any, r: FloatArray, n_arms: int = 3) -> evidenc
 
 
 def objective(sums: evidence.Sums) -> evidence.Objective:
-    return evidence.Objective(sums, BLOCKS, evidence.measure_units(sums, BLOCKS))
+    return evidence.Objective(sums, BLOCKS, measure_units(sums, BLOCKS))
 
 
 def test_the_value_is_the_gaussian_log_likelihood_of_the_rewards() -> None:
     """Against the n x n covariance sigma² I + U T U^T of each arm's rewards, in units."""
     U, arms, r = rounds(0, 25)
     sums = sums_of(U, arms, r)
-    units = evidence.measure_units(sums, BLOCKS)
+    units = measure_units(sums, BLOCKS)
     V = U / np.repeat(np.sqrt(units.blocks), BLOCKS)
     y = r / np.sqrt(units.outputs[0])
     made = objective(sums)
@@ -86,14 +87,14 @@ def test_the_optimum_is_where_a_general_search_finds_it() -> None:
         sums = sums_of(*rounds(seed, 60))
         made = objective(sums)
         found = minimize(lambda p, made=made: made.at(p).value, [-4.0, -4.0], method="Nelder-Mead", tol=1e-9)
-        fit = evidence.refit(sums, BLOCKS, tolerance=1e-6)
-        units = evidence.measure_units(sums, BLOCKS)
+        fit = refit(sums, BLOCKS, tolerance=1e-6)
+        units = measure_units(sums, BLOCKS)
         assert np.log(fit.ridge / units.blocks) == pytest.approx(found.x, abs=1e-3)
 
 
 def test_variances_are_recovered() -> None:
     """20 arms of 200 rounds each: tau² of 0.04 and 900, sigma² of 0.09."""
-    fits = [evidence.refit(sums_of(*rounds(s, 4000, 20), 20), BLOCKS, tolerance=1e-6) for s in range(5)]
+    fits = [refit(sums_of(*rounds(s, 4000, 20), 20), BLOCKS, tolerance=1e-6) for s in range(5)]
     noise = np.exp(np.mean([np.log(fit.noise_variance[0]) for fit in fits]))
     tau2 = np.exp(np.mean([np.log(fit.noise_variance[0] / fit.ridge) for fit in fits], axis=0))
     assert noise == pytest.approx(0.09, rel=0.05)
@@ -103,7 +104,7 @@ def test_variances_are_recovered() -> None:
 def test_arms_never_pulled_contribute_nothing() -> None:
     sums = sums_of(*rounds(0, 40))
     padded = evidence.Sums(*(np.concatenate([part, np.zeros((5, *part.shape[1:]))]) for part in sums))
-    one, other = (evidence.refit(s, BLOCKS, tolerance=1e-6) for s in (sums, padded))
+    one, other = (refit(s, BLOCKS, tolerance=1e-6) for s in (sums, padded))
     assert np.array_equal(one.ridge, other.ridge)
     assert np.array_equal(one.noise_variance, other.noise_variance)
 
@@ -115,11 +116,11 @@ def test_a_refit_makes_at_most_20_evaluations_and_ends_at_a_minimum(n: int, nois
         U, arms, r = rounds(seed, n, noise=noise)
         U[:, 0] *= 10.0**seed
         sums = sums_of(U, arms, r)
-        fit = evidence.refit(sums, BLOCKS, tolerance=1e-6)
+        fit = refit(sums, BLOCKS, tolerance=1e-6)
         assert fit.evaluations < evidence.MAX_EVALUATIONS == 20
         assert np.isfinite(fit.ridge).all()
         assert (fit.ridge > 0.0).all()
-        units = evidence.measure_units(sums, BLOCKS)
+        units = measure_units(sums, BLOCKS)
         point = objective(sums).at(np.log(fit.ridge / units.blocks))
         assert np.abs(point.gradient).max() <= 1e-4
         assert np.linalg.eigvalsh(point.hessian).min() > 0.0
@@ -128,14 +129,14 @@ def test_a_refit_makes_at_most_20_evaluations_and_ends_at_a_minimum(n: int, nois
 
 def test_noiseless_rewards_stop_at_the_floor() -> None:
     U, arms, r = rounds(0, 3000, noise=0.0)
-    fit = evidence.refit(sums_of(U, arms, r), BLOCKS, tolerance=1e-6)
+    fit = refit(sums_of(U, arms, r), BLOCKS, tolerance=1e-6)
     assert fit.noise_variance[0] == pytest.approx(1e-8 * np.mean(r**2), rel=0.02)
 
 
 def test_a_silent_block_has_ridge_one_and_no_say() -> None:
     U, arms, r = rounds(0, 60)
     U[:, 4:] = 0.0
-    fit = evidence.refit(sums_of(U, arms, r), BLOCKS, tolerance=1e-6)
+    fit = refit(sums_of(U, arms, r), BLOCKS, tolerance=1e-6)
     assert fit.ridge[1] == 1.0
     assert fit.ridge[0] != 1.0
 
@@ -156,7 +157,7 @@ def test_before_the_first_refit_the_prior_follows_the_moments() -> None:
     fits = []
     for n in range(1, 40):
         models.update(n % 10, rng.standard_normal(3), rng.standard_normal(1))
-        units = evidence.measure_units(sums_in(models, np.arange(models.n_models)), [2, 1])
+        units = measure_units(sums_in(models, np.arange(models.n_models)), [2, 1])
         at_centre = np.allclose(models.ridge[[0, 2]], 0.02 * units.blocks) and np.allclose(
             models.prior.noise_variance, 0.01 * units.outputs
         )

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import reference
+from tests.sums import measure_units
 
 from postserve.errors import StateMismatch
-from postserve.linalg import evidence, forms, reference
+from postserve.linalg import evidence, forms
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.hybrid_evidence import HybridObjective
 from postserve.linalg.kernels import models as kernels
@@ -377,14 +379,14 @@ NOBODY = evidence.Sums(np.zeros((1, DIM, DIM)), np.zeros((1, 1, DIM)), np.zeros(
 
 
 def objective(sums: evidence.Sums, departed: evidence.Sums = NOBODY) -> HybridObjective:
-    return HybridObjective(sums, departed, SIZES, evidence.measure_units(sums, SIZES))
+    return HybridObjective(sums, departed, SIZES, measure_units(sums, SIZES))
 
 
 def test_the_value_is_the_gaussian_log_likelihood_of_the_rewards() -> None:
     """Against the n x n covariance of all rewards, in units: arms are correlated through w_0."""
     U, arms, r = world(0, 30, 4, 1.0, 0.5)
     sums = sums_of(U, arms, r, 5)  # the fifth arm is never pulled
-    units = evidence.measure_units(sums, SIZES)
+    units = measure_units(sums, SIZES)
     V, y = U / np.repeat(np.sqrt(units.blocks), SIZES), r / np.sqrt(units.outputs[0])
     same = arms[:, None] == arms
 
@@ -434,7 +436,7 @@ def test_derivatives_hold_with_several_outputs_and_many_arms() -> None:
         sums.pulls,
     )
     nobody = evidence.Sums(NOBODY.gram, np.zeros((1, 2, DIM)), np.zeros((1, 2)), np.zeros(1))
-    made = HybridObjective(both, nobody, SIZES, evidence.measure_units(both, SIZES))
+    made = HybridObjective(both, nobody, SIZES, measure_units(both, SIZES))
     require_derivatives(made, np.array([-3.0, -2.0, -1.0, 0.0]))
 
 
@@ -501,7 +503,7 @@ def test_a_refit_makes_at_most_20_evaluations_and_ends_at_a_minimum(n: int, nois
         sums = sums_of(*world(n_arms, n, n_arms, 1.0, 0.3, noise), n_arms)
         fit = evidence.maximise(objective(sums), tolerance=1e-6)
         assert fit.evaluations < evidence.MAX_EVALUATIONS == 20
-        units = evidence.measure_units(sums, SIZES)
+        units = measure_units(sums, SIZES)
         point = objective(sums).at(np.log(fit.ridge / np.tile(units.blocks, 2)))
         assert np.abs(point.gradient).max() <= 1e-4
         assert np.linalg.eigvalsh(point.hessian).min() > 0.0

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import reference
 
 from postserve import NetworkMap, load
-from postserve.linalg import reference
-from postserve.linalg.kernels import panels as kernels
-from postserve.linalg.kernels.panels import Layers
+from postserve.linalg.kernels import network as kernels
+from postserve.linalg.kernels.network import Layers
 from postserve.types import FloatArray
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests import reference
+from tests.reference import certificate
 
-from postserve.linalg import reference
 from postserve.linalg.kernels import joint as kernels
-from postserve.optimism import Candidates, bound, certificate, joint, joint_contenders, plugin
+from postserve.optimism import Candidates, bound, joint, joint_contenders, plugin
 from postserve.types import FloatArray
 
 Score = Callable[[Candidates], FloatArray]
@@ -392,7 +393,7 @@ def degenerate_arms(draw: st.DrawFn) -> Candidates:
 
 def scored_by(kernel: Callable[..., None], arms: Candidates) -> FloatArray:
     scores = np.empty(len(arms.mean))
-    kernel(*arms, scores)
+    kernel(scores, *arms)
     return scores
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import reference
 from tests.parts import part
 
-from postserve.linalg import bulk, evidence, reference
+from postserve.linalg import bulk, evidence
 from postserve.linalg.cholesky import factorise
-from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels import panels
-from postserve.linalg.kernels.models import CACHE, REFACTORISE_EVERY
+from postserve.linalg.kernels import cholesky as cholesky_kernels
+from postserve.linalg.kernels import evidence as evidence_kernels
+from postserve.linalg.kernels.models import CACHE, MAX_LOSS, REFACTORISE_EVERY
 from postserve.linalg.ridge import RidgeModels, one_regression, sums_of
 from postserve.policies.arms import ArmModels
 from postserve.types import FloatArray
@@ -167,7 +168,7 @@ def test_what_the_evidence_asks_of_rows_is_what_it_asks_of_sums(
     ridge = np.repeat(rng.uniform(0.1, 10.0, size=2), [dim_x, dim_z])
     parts = [np.zeros(2), np.zeros((2, 2)), np.zeros((outputs, 2)), np.zeros((outputs, 2, 2))]
     residual, lost = np.zeros(outputs), np.zeros(3, dtype=np.bool_)
-    log_det = kernels.add_row_blocks(starts, U, Y, ridge, edges, lost, residual, *parts)
+    log_det = evidence_kernels.add_row_blocks(starts, U, Y, ridge, edges, MAX_LOSS, lost, residual, *parts)
     assert not lost.any()
     wanted = [part * 0.0 for part in parts]
     compiled = [part * 0.0 for part in parts]
@@ -176,7 +177,7 @@ def test_what_the_evidence_asks_of_rows_is_what_it_asks_of_sums(
         factor = factorise(u.T @ u, ridge, y.T @ u)
         log_det -= factor.log_det - np.log(ridge).sum()
         residual -= (y**2).sum(axis=0) - np.vecdot(y.T @ u, factor.solution)
-        kernels.add_blocks(factor.inverse, factor.solution, edges, *compiled)
+        evidence_kernels.add_blocks(factor.inverse, factor.solution, edges, *compiled)
         plain = reference.blocks(factor.inverse, factor.solution, edges)
         wanted = [total + part for total, part in zip(wanted, plain, strict=True)]
     assert log_det == pytest.approx(0.0, abs=1e-9)
@@ -192,7 +193,7 @@ def test_the_compiled_cholesky_agrees_with_the_reference(seed: int, dim: int, ri
     rows = np.random.default_rng(seed).standard_normal((dim, dim))
     matrix = rows.T @ rows + ridge * np.eye(dim)
     results = []
-    for module in (panels, reference):
+    for module in (cholesky_kernels, reference):
         root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
         log_det = module.cholesky_inverse(matrix.copy(), root, inverse)
         results.append((np.array(log_det), root, inverse))
@@ -207,8 +208,8 @@ def test_the_compiled_cholesky_of_any_size_is_symmetric_and_scales_exactly(dim: 
     rows, units = rng.standard_normal((dim, dim)), 2.0 ** rng.integers(-20, 20, size=dim)
     matrix = rows.T @ rows + np.eye(dim)
     root, inverse, scaled_root, scaled_inverse, expected_root, expected = np.empty((6, dim, dim))
-    log_det = panels.cholesky_inverse(np.tril(matrix), root, inverse)  # the lower half is enough
-    panels.cholesky_inverse(matrix * units * units[:, None], scaled_root, scaled_inverse)
+    log_det = cholesky_kernels.cholesky_inverse(np.tril(matrix), root, inverse)  # the lower half is enough
+    cholesky_kernels.cholesky_inverse(matrix * units * units[:, None], scaled_root, scaled_inverse)
     assert log_det == pytest.approx(reference.cholesky_inverse(matrix, expected_root, expected), rel=1e-12)
     assert np.allclose(root, expected_root, rtol=0.0, atol=1e-12)
     assert np.allclose(inverse, expected, rtol=0.0, atol=1e-12)
@@ -222,12 +223,12 @@ def test_the_compiled_cholesky_of_any_size_is_symmetric_and_scales_exactly(dim: 
 def test_no_pivot_of_a_matrix_may_be_negative(bad: int) -> None:
     matrix = np.eye(11)
     matrix[bad, bad] = -1.0
-    assert np.isnan(panels.cholesky_inverse(matrix, np.empty((11, 11)), np.empty((11, 11))))
+    assert np.isnan(cholesky_kernels.cholesky_inverse(matrix, np.empty((11, 11)), np.empty((11, 11))))
 
 
 def test_a_matrix_that_is_not_positive_is_refused_by_both() -> None:
     matrix = np.array([[1.0, 2.0], [2.0, 1.0]])
-    for module in (panels, reference):
+    for module in (cholesky_kernels, reference):
         assert np.isnan(module.cholesky_inverse(matrix.copy(), np.empty((2, 2)), np.empty((2, 2))))
 
 

@@ -8,7 +8,7 @@ from postserve.context_maps.base import SharedMap
 from postserve.context_maps.learnability import Learnability
 from postserve.context_maps.pairs import Pairs
 from postserve.errors import StateMismatch
-from postserve.linalg.kernels import panels
+from postserve.linalg.kernels import network as kernels
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import integer, number
@@ -82,7 +82,7 @@ class NetworkMap(SharedMap):
             rows[:] = self._z_scale[1]
         else:
             contexts = np.ascontiguousarray(X)
-            panels.network_predict(contexts, self._x_scale, self._z_scale, _layers(self._parameters), rows)
+            kernels.network_predict(contexts, self._x_scale, self._z_scale, _layers(self._parameters), rows)
         return rows
 
     def _radius(self, X: FloatArray) -> FloatArray:
@@ -91,8 +91,8 @@ class NetworkMap(SharedMap):
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         self._learnability.learn(x, z - self._predict(x[None])[0])
         self._pairs.append(x, z)
-        panels.learn_scale(self._x_scale, np.ascontiguousarray(x))
-        panels.learn_scale(self._z_scale, np.ascontiguousarray(z))
+        kernels.learn_scale(self._x_scale, np.ascontiguousarray(x))
+        kernels.learn_scale(self._z_scale, np.ascontiguousarray(z))
         back = self._rng.integers(self._pairs.counting(), size=(self.steps, self.batch_size))
         self._adam.descend(*self._pairs.newest(back), self._x_scale, self._z_scale)
 
@@ -134,7 +134,7 @@ class _Adam:
     def descend(self, X: FloatArray, Z: FloatArray, x_scale: FloatArray, z_scale: FloatArray) -> None:
         """A step for each batch X[s], Z[s]."""
         state = _layers(self.parameters), _layers(self.mean), _layers(self.square)
-        panels.network_train(X, Z, x_scale, z_scale, *state, self.learning_rate, self.count)
+        kernels.network_train(X, Z, x_scale, z_scale, *state, self.learning_rate, self.count)
         self.count += len(X)
 
     def arrays(self) -> Arrays:
@@ -152,6 +152,6 @@ class _Adam:
             self.square[name] = stored.take(f"adam_square_{name}", value.shape)
 
 
-def _layers(named: dict[str, FloatArray]) -> panels.Layers:
+def _layers(named: dict[str, FloatArray]) -> kernels.Layers:
     hidden_weights, hidden_bias, output_weights, output_bias = (named[name] for name in PARAMETERS)
     return hidden_weights, hidden_bias, output_weights, output_bias

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from postserve.linalg.kernels import panels
+from postserve.linalg.kernels import cholesky as kernels
 from postserve.types import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
@@ -36,6 +36,6 @@ def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
             raise ArithmeticError("the gram is not positive semi-definite, wanted a sum of u u^T")
         matrix = gram.copy()
         matrix.flat[:: dim + 1] = (np.diagonal(gram) + ridge) * (1.0 + lift)
-        log_det = panels.cholesky_inverse(matrix, root, inverse)
+        log_det = kernels.cholesky_inverse(matrix, root, inverse)
         lift = max(EPS, 4.0 * lift)
     return Factor(inverse, (right @ root.T) @ root, log_det, root)

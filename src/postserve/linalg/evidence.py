@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.linalg.cholesky import factorise
-from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels import evidence as kernels
+from postserve.linalg.kernels.models import MAX_LOSS
 from postserve.types import BoolArray, FloatArray, IntArray
 
 CENTRE_NOISE = 0.01
@@ -94,12 +95,6 @@ class _Point(NamedTuple):
     noise_slope: FloatArray  # (outputs, blocks), d log sigma² / d log lambda along that best
 
 
-def measure_units(sums: Sums, blocks: Sequence[int]) -> Units:
-    """v_j and v_r of the present sums."""
-    diagonal = np.diagonal(sums.gram, axis1=1, axis2=2).sum(axis=0)
-    return mean_squares(diagonal, sums.squares.sum(axis=0), float(sums.pulls.sum()), blocks)
-
-
 def mean_squares(u: FloatArray, y: FloatArray, rounds: float, blocks: Sequence[int]) -> Units:
     """v_j and v_r from sums of squares of each coordinate of u and of each output."""
     if rounds == 0.0:
@@ -147,16 +142,11 @@ def centre(units: Units) -> Fit:
     return Fit(ridge, CENTRE_NOISE * units.outputs, units.blocks == 0.0, 0)
 
 
-def refit(sums: Sums, blocks: Sequence[int], *, tolerance: float, start: FloatArray | None = None) -> Fit:
-    """Maximise the evidence by Newton's method in log lambda.
+def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | None = None) -> Fit:
+    """The best prior under an objective, by Newton's method in log lambda.
 
     `start` is lambda of each block to begin with, 0 for one of which nothing is known; p0 without.
     """
-    return maximise(Objective(sums, blocks, measure_units(sums, blocks)), tolerance=tolerance, start=start)
-
-
-def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | None = None) -> Fit:
-    """The best prior under an objective; `start` as in `refit`."""
     units = objective.units
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     if not active.any() or not alive.any():
@@ -222,7 +212,9 @@ class Objective:
         lost = np.zeros(len(self.row_starts) - 1, dtype=np.bool_)
         if self.rows is not None:
             _, u, y, _ = self.rows
-            log_det += kernels.add_row_blocks(self.row_starts, u, y, ridge, edges, lost, residual, *parts)
+            log_det += kernels.add_row_blocks(
+                self.row_starts, u, y, ridge, edges, MAX_LOSS, lost, residual, *parts
+            )
             log_det += float((~lost).sum() * (self.sizes * log_ridge).sum())
         known = self._known if self._known and np.array_equal(log_ridge, self._known[0]) else None
         for i, (gram, moment, squares) in enumerate(self._full_sums(lost)):

@@ -1,13 +1,20 @@
 """Joint optimism over z and w, one arm at a time.
 
+Kernels that are called from Python take what they work on as `*arrays`, the fields of `Candidates` in their
+order: a tuple costs more to hand over.
+
 No sum is reordered here: an arm's score has the same bits wherever the compiler inlines it, so that equal
 arms tie, and no score is above its bound.
 """
+
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 
 from postserve.types import FloatArray
+
+Array: TypeAlias = Any
 
 EPS = float(np.finfo(np.float64).eps)
 CLIMBS = 8  # to come near a maximum
@@ -18,10 +25,36 @@ PROVED = 8.0 * EPS  # of a gain of at most one
 SPHERE_ROWS = 8  # of scratch: b, c, the diagonal of L, the best point, a point, the next, and two gradients
 
 
+class Candidates(NamedTuple):
+    """What line 3 of Algorithm 1 knows of each of ``K`` arms."""
+
+    mean: FloatArray  # (K,) u_hat . w_hat
+    width: FloatArray  # (K,) sqrt(q0), q0 = u_hat' A^-1 u_hat
+    arm_radius: FloatArray  # (K,) zeta
+    map_radius: FloatArray  # (K,) e
+    beta: FloatArray  # (K, dim_z) z-block of w_hat
+    cross: FloatArray  # (K, dim_z) c, the z-block of A^-1 u_hat
+    block: FloatArray  # (K, dim_z, dim_z) M, the z-block of A^-1
+
+
+class Sphere(NamedTuple):
+    """The gain of one arm over its `plugin_score`, ``b.n + t (sqrt(w^2 + 2 c.n + n'Ln) - w)``, ``||n|| = 1``.
+
+    It is free of units: ``L`` is diagonal, of trace one.
+    """
+
+    t: float
+    w: float
+    b: FloatArray
+    c: FloatArray
+    diagonal: FloatArray  # of L, ascending
+
+
 @njit(cache=True, error_model="numpy")
-def plugin_score(mean: float, width: float, arm_radius: float) -> float:
-    """The reward of an arm at its most optimistic w, at the predicted z."""
-    return mean + arm_radius * width
+def plugin_score(arms: Candidates, k: int) -> float:
+    """The reward of arm k at its most optimistic w, at the predicted z."""
+    score: float = arms.mean[k] + arms.arm_radius[k] * arms.width[k]
+    return score
 
 
 @njit(cache=True, error_model="numpy")
@@ -32,7 +65,7 @@ def score_of(lowest: float, reward: float, gain: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def or_one(divisor: float) -> float:
-    """Divide nothing by nothing to nothing."""
+    """A divisor that makes 0/0 count as 0."""
     return divisor if divisor > 0.0 else 1.0
 
 
@@ -61,13 +94,12 @@ def move(n: FloatArray, there: FloatArray) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def units_of(
-    width: float, arm_radius: float, map_radius: float, beta: FloatArray, block: FloatArray
-) -> tuple[float, float]:
+def units_of(arms: Candidates, k: int) -> tuple[float, float]:
     """What moving z by e is worth in reward, at most, and in variance: the trace of e² M."""
-    dim = beta.shape[0]
+    width, arm_radius, map_radius = arms.width[k], arms.arm_radius[k], arms.map_radius[k]
+    beta, block = arms.beta[k], arms.block[k]
     trace = 0.0
-    for i in range(dim):
+    for i in range(beta.shape[0]):
         trace += block[i, i]
     # so that w, a multiple of its root, stays finite as e vanishes
     variance = max(map_radius * map_radius * trace, EPS**4 * (width * width))
@@ -161,24 +193,17 @@ def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: Floa
 
 
 @njit(cache=True, error_model="numpy")
-def on_sphere(
-    width: float,
-    arm_radius: float,
-    map_radius: float,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    work: FloatArray,
-    matrix: FloatArray,
-) -> tuple[float, float, float]:
-    """Rows of `work`: b, c and the diagonal of L, ascending; returns reward, t and w.
+def on_sphere(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) -> tuple[float, Sphere]:
+    """What a gain of one is worth for arm k, and its sphere, whose vectors are rows of `work`.
 
     Every unit is divided out first: what follows never sees one.
     """
+    arm_radius, map_radius = arms.arm_radius[k], arms.map_radius[k]
+    beta, cross, block = arms.beta[k], arms.cross[k], arms.block[k]
     b, c, diagonal = work[0], work[1], work[2]
     dim = beta.shape[0]
-    reward, variance = units_of(width, arm_radius, map_radius, beta, block)
-    t, w = arm_radius * np.sqrt(variance) / or_one(reward), width / np.sqrt(or_one(variance))
+    reward, variance = units_of(arms, k)
+    t, w = arm_radius * np.sqrt(variance) / or_one(reward), arms.width[k] / np.sqrt(or_one(variance))
     reward, variance = or_one(reward), or_one(variance)
     for i in range(dim):
         b[i] = map_radius * beta[i] / reward
@@ -194,44 +219,38 @@ def on_sphere(
             diagonal[j], b[j], c[j] = diagonal[j - 1], b[j - 1], c[j - 1]
             j -= 1
         diagonal[j], b[j], c[j] = here, its_b, its_c
-    return reward, t, w
+    return reward, Sphere(t, w, b, c, diagonal)
 
 
 @njit(cache=True, error_model="numpy")
-def largest_gain(t: float, b: FloatArray, diagonal: FloatArray) -> float:
+def largest_gain(sphere: Sphere) -> float:
     """``||b|| + t sqrt(L_max)``: both parts at their best, which need not be at one point."""
-    gain: float = np.sqrt(dot(b, b)) + t * np.sqrt(diagonal[-1])
+    gain: float = np.sqrt(dot(sphere.b, sphere.b)) + sphere.t * np.sqrt(sphere.diagonal[-1])
     return gain
 
 
 @njit(cache=True, error_model="numpy")
-def variance_change(w: float, c: FloatArray, diagonal: FloatArray, n: FloatArray) -> float:
+def variance_change(sphere: Sphere, n: FloatArray) -> float:
     """``q(n) - w^2``."""
+    c, diagonal = sphere.c, sphere.diagonal
     change = 0.0
     for i in range(n.shape[0]):
         change += n[i] * (2.0 * c[i] + diagonal[i] * n[i])
-    return max(change, -(w * w))
+    return max(change, -(sphere.w * sphere.w))
 
 
 @njit(cache=True, error_model="numpy")
-def gain_at(t: float, w: float, b: FloatArray, c: FloatArray, diagonal: FloatArray, n: FloatArray) -> float:
+def gain_at(sphere: Sphere, n: FloatArray) -> float:
     """``b.n + t (sqrt(q) - w)``, the difference as ``(q - w^2) / (sqrt(q) + w)``, uncancelled."""
-    change = variance_change(w, c, diagonal, n)
-    return dot(b, n) + t * change / or_one(np.sqrt(w * w + change) + w)
+    change, w = variance_change(sphere, n), sphere.w
+    return dot(sphere.b, n) + sphere.t * change / or_one(np.sqrt(w * w + change) + w)
 
 
 @njit(cache=True, error_model="numpy")
-def climb(
-    t: float,
-    w: float,
-    b: FloatArray,
-    c: FloatArray,
-    diagonal: FloatArray,
-    n: FloatArray,
-    there: FloatArray,
-) -> None:
+def climb(sphere: Sphere, n: FloatArray, there: FloatArray) -> None:
     """Maximise the tangent plane, which no convex function is below: this only climbs."""
-    s = t / max(np.sqrt(w * w + variance_change(w, c, diagonal, n)), EPS)
+    t, w, b, c, diagonal = sphere
+    s = t / max(np.sqrt(w * w + variance_change(sphere, n)), EPS)
     for i in range(n.shape[0]):
         there[i] = b[i] + s * (c[i] + diagonal[i] * n[i])
     make_unit(there)
@@ -239,23 +258,15 @@ def climb(
 
 @njit(cache=True, error_model="numpy")
 def leap(
-    t: float,
-    w: float,
-    b: FloatArray,
-    c: FloatArray,
-    diagonal: FloatArray,
-    n: FloatArray,
-    stride: float,
-    there: FloatArray,
-    gradient: FloatArray,
-    g: FloatArray,
+    sphere: Sphere, n: FloatArray, stride: float, there: FloatArray, gradient: FloatArray, g: FloatArray
 ) -> None:
     """Newton's step ``h``: ``H h = gradient - k n`` and ``h.n = 0``, with ``H = mu I - s L + s g g'``.
 
     ``H`` is inverted as diagonal plus rank one; where it is singular the step is worthless, and
     not taken.  Near a saddle Newton heads down, and is turned about.
     """
-    root = max(np.sqrt(w * w + variance_change(w, c, diagonal, n)), EPS)
+    t, w, b, c, diagonal = sphere
+    root = max(np.sqrt(w * w + variance_change(sphere, n)), EPS)
     s = t / root
     mu = 0.0
     for i in range(n.shape[0]):
@@ -286,28 +297,18 @@ def leap(
 
 
 @njit(cache=True, error_model="numpy")
-def polish(
-    t: float,
-    w: float,
-    b: FloatArray,
-    c: FloatArray,
-    diagonal: FloatArray,
-    n: FloatArray,
-    there: FloatArray,
-    gradient: FloatArray,
-    g: FloatArray,
-) -> float:
+def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArray, g: FloatArray) -> float:
     """Climb and leap for as long as n rises by more than rounding; returns its gain."""
-    gain, stride = gain_at(t, w, b, c, diagonal, n), 1.0
+    gain, stride = gain_at(sphere, n), 1.0
     for _ in range(POLISHES):
         rising = False
-        climb(t, w, b, c, diagonal, n, there)
-        gain_there = gain_at(t, w, b, c, diagonal, there)
+        climb(sphere, n, there)
+        gain_there = gain_at(sphere, there)
         if gain_there > gain + 4.0 * EPS * abs(gain):
             move(n, there)
             gain, rising = gain_there, True
-        leap(t, w, b, c, diagonal, n, stride, there, gradient, g)
-        gain_there = gain_at(t, w, b, c, diagonal, there)
+        leap(sphere, n, stride, there, gradient, g)
+        gain_there = gain_at(sphere, there)
         if gain_there > gain + 4.0 * EPS * abs(gain):
             move(n, there)
             gain, rising = gain_there, True
@@ -320,15 +321,14 @@ def polish(
 
 
 @njit(cache=True, error_model="numpy")
-def upper_bound(
-    t: float, w: float, b: FloatArray, c: FloatArray, diagonal: FloatArray, n: FloatArray
-) -> float:
+def upper_bound(sphere: Sphere, n: FloatArray) -> float:
     """No gain is above this, and the best one, where it needs no luck, reaches it at its own n.
 
     ``t sqrt(q) <= (s q + t^2/s)/2`` with ``s = t/sqrt(q(n))`` leaves a trust-region problem, whose
     dual ``(m + sum a^2/(m - s L))/2`` bounds it for every ``m > s L_max``; ``m`` is that of ``n``.
     """
-    change = variance_change(w, c, diagonal, n)
+    t, w, b, c, diagonal = sphere
+    change = variance_change(sphere, n)
     root = np.sqrt(w * w + change)
     s, off = t / max(root, EPS), change / or_one(root + w)
     m = 0.0
@@ -358,153 +358,82 @@ def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def best_gain(t: float, w: float, work: FloatArray) -> float:
+def best_gain(sphere: Sphere, work: FloatArray) -> float:
     """The largest gain: where the likeliest starts lead, if `upper_bound` proves it, or else all of them."""
-    b, c, diagonal, best, n, there = work[0], work[1], work[2], work[3], work[4], work[5]
+    b, c, best, n, there = sphere.b, sphere.c, work[3], work[4], work[5]
     gradient, g = work[6], work[7]
-    most, gain = largest_gain(t, b, diagonal), -np.inf
+    most, gain = largest_gain(sphere), -np.inf
     if not most > 0.0:
         return 0.0
     for k in range(LIKELY_STARTS):
         set_start(k, b, c, n)
-        climb(t, w, b, c, diagonal, n, there)
-        gain_there = gain_at(t, w, b, c, diagonal, there)
+        climb(sphere, n, there)
+        gain_there = gain_at(sphere, there)
         if gain_there > gain:
             move(best, there)
             gain = gain_there
-    gain = polish(t, w, b, c, diagonal, best, there, gradient, g)
-    if not upper_bound(t, w, b, c, diagonal, best) <= gain + PROVED:
+    gain = polish(sphere, best, there, gradient, g)
+    if not upper_bound(sphere, best) <= gain + PROVED:
         for k in range(2 * (2 + b.shape[0])):
             set_start(k, b, c, n)
             for _ in range(CLIMBS // 2):
-                climb(t, w, b, c, diagonal, n, there)
-                climb(t, w, b, c, diagonal, there, n)
-            gain = max(gain, polish(t, w, b, c, diagonal, n, there, gradient, g))
+                climb(sphere, n, there)
+                climb(sphere, there, n)
+            gain = max(gain, polish(sphere, n, there, gradient, g))
     return min(max(gain, 0.0), most)
 
 
 @njit(cache=True, error_model="numpy")
-def joint_score(
-    mean: float,
-    width: float,
-    arm_radius: float,
-    map_radius: float,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    work: FloatArray,
-    matrix: FloatArray,
-) -> float:
-    """The largest reward of one arm over z and w."""
-    reward, t, w = on_sphere(width, arm_radius, map_radius, beta, cross, block, work, matrix)
-    return score_of(plugin_score(mean, width, arm_radius), reward, best_gain(t, w, work))
+def joint_score(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) -> float:
+    """The largest reward of arm k over z and w."""
+    reward, sphere = on_sphere(arms, k, work, matrix)
+    return score_of(plugin_score(arms, k), reward, best_gain(sphere, work))
 
 
 @njit(cache=True, error_model="numpy")
-def joint_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def joint_scores(scores: FloatArray, *arrays: Array) -> None:
     """`joint_score` of every arm."""
-    dim = beta.shape[1]
+    arms = Candidates(*arrays)
+    dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
-    for k in range(mean.shape[0]):
-        scores[k] = joint_score(
-            mean[k], width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
-        )
+    for k in range(scores.shape[0]):
+        scores[k] = joint_score(arms, k, work, matrix)
 
 
 @njit(cache=True, error_model="numpy")
-def contender_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def contender_scores(scores: FloatArray, *arrays: Array) -> None:
     """`joint_score` where two or more arms may exceed the best `plugin_score`, and that one elsewhere."""
-    arms, dim = beta.shape
+    arms = Candidates(*arrays)
+    dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
     rival = -np.inf
-    for k in range(arms):
-        scores[k] = plugin_score(mean[k], width[k], arm_radius[k])
+    for k in range(scores.shape[0]):
+        scores[k] = plugin_score(arms, k)
         rival = max(rival, scores[k])
     first, several = -1, False  # the first contender waits for a second
-    for k in range(arms):
+    for k in range(scores.shape[0]):
         # the trace instead of the largest eigenvalue spares most arms their eigenvalues
-        reward, _ = units_of(width[k], arm_radius[k], map_radius[k], beta[k], block[k])
+        reward, _ = units_of(arms, k)
         if score_of(scores[k], reward, 1.0 + PROVED) < rival:
             continue
-        reward, t, w = on_sphere(
-            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
-        )
-        if score_of(scores[k], reward, largest_gain(t, work[0], work[2])) < rival:
+        reward, sphere = on_sphere(arms, k, work, matrix)
+        if score_of(scores[k], reward, largest_gain(sphere)) < rival:
             continue
         if first < 0:
             first = k
         else:
             several = True
-            scores[k] = score_of(scores[k], reward, best_gain(t, w, work))
+            scores[k] = score_of(scores[k], reward, best_gain(sphere, work))
     if several:
-        k = first
-        scores[k] = joint_score(
-            mean[k], width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
-        )
+        scores[first] = joint_score(arms, first, work, matrix)
 
 
 @njit(cache=True, error_model="numpy")
-def bound_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def bound_scores(scores: FloatArray, *arrays: Array) -> None:
     """What no `joint_score` is above: the gain in mean and the gain in width, each at its largest."""
-    dim = beta.shape[1]
+    arms = Candidates(*arrays)
+    dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
-    for k in range(mean.shape[0]):
-        reward, t, _ = on_sphere(
-            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
-        )
-        lowest = plugin_score(mean[k], width[k], arm_radius[k])
-        scores[k] = score_of(lowest, reward, largest_gain(t, work[0], work[2]))
-
-
-@njit(cache=True, error_model="numpy")
-def on_spheres(
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    reward: FloatArray,
-    t: FloatArray,
-    w: FloatArray,
-    b: FloatArray,
-    c: FloatArray,
-    diagonal: FloatArray,
-) -> None:
-    """`on_sphere` of every arm, a row each."""
-    dim = beta.shape[1]
-    work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
-    for k in range(width.shape[0]):
-        reward[k], t[k], w[k] = on_sphere(
-            width[k], arm_radius[k], map_radius[k], beta[k], cross[k], block[k], work, matrix
-        )
-        move(b[k], work[0])
-        move(c[k], work[1])
-        move(diagonal[k], work[2])
+    for k in range(scores.shape[0]):
+        reward, sphere = on_sphere(arms, k, work, matrix)
+        scores[k] = score_of(plugin_score(arms, k), reward, largest_gain(sphere))

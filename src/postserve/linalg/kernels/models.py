@@ -1,4 +1,4 @@
-"""Ridge regressions in their three forms: reading, learning, and what the evidence asks of them.
+"""Ridge regressions in their three forms: reading and learning.
 
 Kernels that are called from Python take what they work on as `*arrays`, the fields of `Held` in their order:
 a tuple costs more to hand over than all that is done with it. Those they call are inlined where they take a
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from postserve.types import BoolArray, FloatArray, IntArray
+from postserve.types import FloatArray, IntArray
 
 Array: TypeAlias = Any
 
@@ -818,115 +818,3 @@ def fill_dense(model: int, place: int, *arrays: Array) -> None:
     held.place[model] = place
     held.owner[place] = model
     held.counts[DENSE_COUNT] += 1  # at last: other threads may be reading
-
-
-# The evidence
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def add_blocks(
-    P: FloatArray,
-    m: FloatArray,
-    edges: IntArray,
-    trace: FloatArray,
-    frobenius: FloatArray,
-    norm: FloatArray,
-    cross: FloatArray,
-) -> None:
-    """Add tr_j(P), ||P_ij||²_F, ||m_oj||² and m_oi^T P_ij m_oj of blocks i, j between the edges."""
-    n, outputs = edges.shape[0] - 1, m.shape[0]
-    for i in range(n):
-        for row in range(edges[i], edges[i + 1]):
-            trace[i] += P[row, row]
-            for o in range(outputs):
-                norm[o, i] += m[o, row] * m[o, row]
-            for j in range(n):
-                part = P[row, edges[j] : edges[j + 1]]
-                frobenius[i, j] += dot(part, part)
-                for o in range(outputs):
-                    cross[o, i, j] += m[o, row] * dot(part, m[o, edges[j] : edges[j + 1]])
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def add_row_blocks(
-    starts: IntArray,
-    U: FloatArray,
-    Y: FloatArray,
-    ridge: FloatArray,
-    edges: IntArray,
-    lost: BoolArray,
-    residual: FloatArray,
-    trace: FloatArray,
-    frobenius: FloatArray,
-    norm: FloatArray,
-    cross: FloatArray,
-) -> float:
-    """`add_blocks` of models that have only rows, those of model k from starts[k] on.
-
-    With g and c as in `Held`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c². Returns
-    the sum of log det A - log det Lambda. A model whose rows lose digits is only marked as lost.
-    """
-    n, outputs, dim = edges.shape[0] - 1, Y.shape[1], U.shape[1]
-    G, C, m = np.empty(U.shape), np.empty(Y.shape), np.empty((outputs, dim))
-    along = np.empty((U.shape[0], n))
-    log_det = 0.0
-    for model in range(starts.shape[0] - 1):
-        first, last = starts[model], starts[model + 1]
-        loss, own_log_det = 0.0, 0.0
-        for row in range(first, last):
-            u, g, c = U[row], G[row], C[row]
-            for k in range(dim):
-                g[k] = u[k] / ridge[k]
-            copy(c, Y[row])
-            for before in range(first, row):
-                by = dot(G[before], u)
-                for k in range(dim):
-                    g[k] -= by * G[before, k]
-                for o in range(outputs):
-                    c[o] -= by * C[before, o]
-            q = max(dot(u, g), 0.0)
-            root = 1.0 / np.sqrt(1.0 + q)
-            for k in range(dim):
-                g[k] *= root
-            for o in range(outputs):
-                c[o] *= root
-            loss += q
-            own_log_det += np.log1p(q)
-        lost[model] = not loss <= MAX_LOSS
-        if lost[model]:
-            continue
-        log_det += own_log_det
-        for o in range(outputs):
-            fill(m[o], 0.0)
-        for row in range(first, last):
-            for o in range(outputs):
-                residual[o] += C[row, o] * C[row, o]
-                for k in range(dim):
-                    m[o, k] += C[row, o] * G[row, k]
-        for i in range(n):
-            low, high = edges[i], edges[i + 1]
-            prior = 1.0 / ridge[low]
-            trace[i] += (high - low) * prior
-            frobenius[i, i] += (high - low) * prior * prior
-            for o in range(outputs):
-                square_of_m = dot(m[o, low:high], m[o, low:high])
-                norm[o, i] += square_of_m
-                cross[o, i, i] += prior * square_of_m
-        for row in range(first, last):
-            for other in range(first, row + 1):
-                twice = 1.0 if other == row else 2.0
-                for i in range(n):
-                    along[other, i] = dot(G[row, edges[i] : edges[i + 1]], G[other, edges[i] : edges[i + 1]])
-                for i in range(n):
-                    for j in range(n):
-                        frobenius[i, j] += twice * along[other, i] * along[other, j]
-            for i in range(n):
-                trace[i] -= along[row, i]
-                frobenius[i, i] -= 2.0 / ridge[edges[i]] * along[row, i]
-            for o in range(outputs):
-                for i in range(n):
-                    along[row, i] = dot(G[row, edges[i] : edges[i + 1]], m[o, edges[i] : edges[i + 1]])
-                for i in range(n):
-                    for j in range(n):
-                        cross[o, i, j] -= along[row, i] * along[row, j]
-    return log_det

@@ -1,4 +1,4 @@
-"""Matrix products by panels of four rows, and what is made of them: Cholesky's factorisation, and a network.
+"""The network of `NetworkMap`: relu between two layers, its inputs and outputs in running deviations.
 
 At these sizes a threaded BLAS waits for its threads longer than it computes.
 """
@@ -11,136 +11,7 @@ from postserve.types import FloatArray
 SUMS_MAY_REORDER = {"reassoc", "contract"}
 """Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
 
-PANEL = 4  # rows eliminated at once: sixteen products for every eight numbers read
-LANES = 8  # numbers to a vector register, at most: rows of that many need no scalar leftovers
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def invert_block(work: FloatArray, first: int, block: FloatArray) -> float:
-    """block = (L^{-1})^T of the PANEL rows and columns from `first`; returns log det, or NaN."""
-    log_det = 0.0
-    for i in range(PANEL):
-        row = work[first + i, first:]
-        for j in range(i):
-            total = row[j]
-            for k in range(j):
-                total -= block[k, i] * block[k, j]
-            block[j, i] = total * block[j, j]  # whose diagonal is inverted already
-            block[i, j] = 0.0
-        total = row[i]
-        for k in range(i):
-            total -= block[k, i] * block[k, i]
-        if not total > 0.0:
-            return np.nan
-        log_det += np.log(total)
-        block[i, i] = 1.0 / np.sqrt(total)
-    for i in range(PANEL):
-        for j in range(i):
-            total = 0.0
-            for k in range(j, i):
-                total += block[k, i] * block[j, k]
-            block[j, i] = -block[i, i] * total
-    return log_det
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def take_panel(work: FloatArray, first: int, panel: FloatArray) -> None:
-    """panel = the rows of [L^{-1} | A] from `first`; below them, their columns turn from A's to L^{-1}'s."""
-    last = first + PANEL
-    for r in range(PANEL):
-        row = work[first + r]
-        for j in range(first):
-            panel[r, j] = row[j]
-        for j in range(PANEL):
-            panel[r, first + j] = 0.0
-        panel[r, first + r] = 1.0
-    for i in range(last, work.shape[0]):
-        beside = work[i, first:last]
-        for r in range(PANEL):
-            panel[r, i] = beside[r]  # A is symmetric
-            beside[r] = 0.0
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def add_product(
-    out: FloatArray, start: int, stop: int, factors: FloatArray, rows: FloatArray, sign: float, lower: bool
-) -> None:
-    """out[i] += sign * sum_k factors[k, i] rows[k] for start <= i < stop; `lower`: no further than out[i, i].
-
-    Four rows of `out` by four of `rows` at once, hence all but the columns in fours, and these, where
-    `lower`, in whole vectors.
-    """
-    for i in range(start, stop, PANEL):
-        size = i // LANES * LANES + LANES if lower else out.shape[1]
-        a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
-        for k in range(0, rows.shape[0], PANEL):
-            at_0, at_1, at_2, at_3 = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
-            a0, a1, a2, a3 = sign * at_0[i], sign * at_1[i], sign * at_2[i], sign * at_3[i]
-            b0, b1, b2, b3 = sign * at_0[i + 1], sign * at_1[i + 1], sign * at_2[i + 1], sign * at_3[i + 1]
-            c0, c1, c2, c3 = sign * at_0[i + 2], sign * at_1[i + 2], sign * at_2[i + 2], sign * at_3[i + 2]
-            d0, d1, d2, d3 = sign * at_0[i + 3], sign * at_1[i + 3], sign * at_2[i + 3], sign * at_3[i + 3]
-            for j in range(size):
-                x0, x1, x2, x3 = rows[k, j], rows[k + 1, j], rows[k + 2, j], rows[k + 3, j]
-                a[j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
-                b[j] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
-                c[j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
-                d[j] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
-
-
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:
-    """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive.
-
-    Unpivoted, so that scaling coordinates by powers of two scales results exactly; in one thread,
-    since at these sizes a threaded LAPACK waits for its threads longer than it computes. Only the
-    lower half of `matrix` is read.
-
-    Panel by panel, eliminating below it turns [A | I] into [L^T | L^{-1}]. Of a row in `work`, the
-    columns up to the panel are of L^{-1} and the later ones are what is left of A, which is padded
-    by ones on its diagonal to whole vectors.
-    """
-    dim = matrix.shape[0]
-    padded = (dim + LANES - 1) // LANES * LANES
-    # one allocation, which malloc keeps for the next call: of two, it hands one back to the system
-    scratch, block = np.zeros((2 * padded + 2 * PANEL, padded)), np.empty((PANEL, PANEL))
-    work, product = scratch[:padded], scratch[padded : 2 * padded]
-    before, panel = scratch[2 * padded : 2 * padded + PANEL], scratch[2 * padded + PANEL :]
-    for i in range(padded):
-        work[i, i] = 1.0
-    for i in range(dim):
-        row = work[i]
-        for j in range(i + 1):
-            row[j] = matrix[i, j]
-    log_det = 0.0
-    for first in range(0, padded, PANEL):
-        last = first + PANEL
-        log_det += invert_block(work, first, block)
-        if np.isnan(log_det):
-            return np.nan
-        take_panel(work, first, before)
-        for r in range(PANEL):
-            for j in range(padded):
-                panel[r, j] = 0.0
-        add_product(panel, 0, PANEL, block, before, 1.0, False)
-        add_product(product, 0, last, panel, panel, 1.0, True)  # the rows of L^{-1}, times themselves
-        add_product(work, last, padded, panel, panel, -1.0, True)
-        for r in range(PANEL):
-            row = work[first + r]
-            for j in range(last):
-                row[j] = panel[r, j]
-    for i in range(dim):
-        for j in range(i):
-            product[j, i] = product[i, j]
-            work[j, i] = 0.0
-    for i in range(dim):
-        for j in range(dim):
-            root[i, j] = work[i, j]
-            inverse[i, j] = product[i, j]
-    return log_det
-
-
-# The network of `NetworkMap`: relu between two layers, its inputs and outputs in running deviations.
-
+PANEL = 4  # rows that products take at once: sixteen products for every eight numbers read
 ADAM_MEAN, ADAM_SQUARE, ADAM_EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba's usual constants
 FAR = 10.0  # further out, in deviations, the scale itself is in doubt
 
@@ -324,7 +195,7 @@ def activate(x_turned: FloatArray, weights: FloatArray, bias: FloatArray, hidden
     """hidden = relu(x W + c)."""
     for b in range(hidden.shape[0]):
         move(hidden[b], bias)
-    add_product(hidden, 0, hidden.shape[0], x_turned, weights, 1.0, False)
+    add_product(hidden, x_turned, weights)
     for b in range(hidden.shape[0]):
         row = hidden[b]
         for h in range(bias.shape[0]):
@@ -344,12 +215,31 @@ def only_active(by_hidden: FloatArray, hidden: FloatArray, total: FloatArray) ->
 
 
 @njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
+    """out += factors^T rows: four rows of `out` by four of `rows` at once, hence all but columns in fours."""
+    for i in range(0, out.shape[0], PANEL):
+        a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
+        for k in range(0, rows.shape[0], PANEL):
+            p, q, r, s = factors[k], factors[k + 1], factors[k + 2], factors[k + 3]
+            pa, pb, pc, pd = p[i], p[i + 1], p[i + 2], p[i + 3]
+            qa, qb, qc, qd = q[i], q[i + 1], q[i + 2], q[i + 3]
+            ra, rb, rc, rd = r[i], r[i + 1], r[i + 2], r[i + 3]
+            sa, sb, sc, sd = s[i], s[i + 1], s[i + 2], s[i + 3]
+            for j in range(out.shape[1]):
+                x, y, z, w = rows[k, j], rows[k + 1, j], rows[k + 2, j], rows[k + 3, j]
+                a[j] += pa * x + qa * y + ra * z + sa * w
+                b[j] += pb * x + qb * y + rb * z + sb * w
+                c[j] += pc * x + qc * y + rc * z + sc * w
+                d[j] += pd * x + qd * y + rd * z + sd * w
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def set_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
     """out = factors^T rows."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 0.0
-    add_product(out, 0, out.shape[0], factors, rows, 1.0, False)
+    add_product(out, factors, rows)
 
 
 @njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)

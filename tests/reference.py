@@ -5,11 +5,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from postserve.linalg.kernels.joint import Candidates
 from postserve.linalg.kernels.models import CACHE, COLD, FIRST_ROW, NOBODY, PREVIOUS, Held
+from postserve.optimism import plugin
 from postserve.types import FloatArray, IntArray
 
 EPS = float(np.finfo(np.float64).eps)
 CLIMBS = 8  # to come near a maximum
+HALVINGS = 52  # of an interval, to the last digit
 POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
 ADAM_MEAN, ADAM_SQUARE, ADAM_EPSILON = 0.9, 0.999, 1e-8  # Kingma and Ba's usual constants
 FAR = 10.0  # further out, in deviations, the scale itself is in doubt
@@ -104,34 +107,18 @@ def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) 
     return 2.0 * float(np.log(np.diagonal(lower)).sum())
 
 
-def joint_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def joint_scores(scores: FloatArray, *arrays: FloatArray) -> None:
     """scores = mean + zeta sqrt(q0) + the largest gain on the sphere: climbs from every start, polished."""
-    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
-    scores[:] = mean + arm_radius * width + (sphere.reward * _best_gain(sphere))[:, 0]
+    arms = Candidates(*arrays)
+    sphere = _on_sphere(arms)
+    scores[:] = plugin(*arms[:3]) + (sphere.reward * _best_gain(sphere))[:, 0]
 
 
-def contender_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def contender_scores(scores: FloatArray, *arrays: FloatArray) -> None:
     """As `joint_scores` where two or more have bound >= the best plugin score, else that score."""
-    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
-    scores[:] = mean + arm_radius * width
+    arms = Candidates(*arrays)
+    sphere = _on_sphere(arms)
+    scores[:] = plugin(*arms[:3])
     most = scores + (sphere.reward * _largest_gain(sphere))[:, 0]
     contends = np.flatnonzero(most >= scores.max(initial=-np.inf))
     if len(contends) > 1:
@@ -139,19 +126,39 @@ def contender_scores(
         scores[contends] += (rest.reward * _best_gain(rest))[:, 0]
 
 
-def bound_scores(
-    mean: FloatArray,
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-    scores: FloatArray,
-) -> None:
+def bound_scores(scores: FloatArray, *arrays: FloatArray) -> None:
     """scores = mean + zeta sqrt(q0) + e (||beta|| + zeta sqrt(lambda_max(M)))."""
-    sphere = _on_sphere(width, arm_radius, map_radius, beta, cross, block)
-    scores[:] = mean + arm_radius * width + (sphere.reward * _largest_gain(sphere))[:, 0]
+    arms = Candidates(*arrays)
+    sphere = _on_sphere(arms)
+    scores[:] = plugin(*arms[:3]) + (sphere.reward * _largest_gain(sphere))[:, 0]
+
+
+def certificate(arms: Candidates) -> FloatArray:
+    """Bound `joint` from above by ``zeta sqrt(q) <= (s q + zeta^2/s)/2``, whatever ``s > 0``.
+
+    Each ``s = zeta/v`` leaves a trust-region problem; the bound is convex in ``s``, hence least
+    where ``v``, a guess of ``sqrt(q)``, is what the solution of that problem confirms.
+
+    >>> arm = Candidates(*map(np.array, ([0.], [1.], [1.], [1.], [[-.5]], [[.5]], [[[.3]]])))
+    >>> certificate(arm).round(3)
+    array([1.15])
+    """
+    sphere = _on_sphere(arms)
+    _, t, w, b, c, diagonal = sphere
+    top = diagonal[..., -1]
+    reach = np.sqrt(top)  # |sqrt(q) - w| is no more
+    low, high = np.maximum(w - reach, np.sqrt(EPS) * (w + reach)), w + reach
+    for _ in range(HALVINGS):
+        v = (low + high) / 2
+        s = (t / _or_one(v))[..., None]
+        _, n = _trust_region(b + s * c, s * diagonal)
+        # what n lacks of norm one, in the hard case, lies along the top axis
+        change = _dot(n, 2 * c + diagonal * n) + top * (1 - _dot(n, n))
+        above = change > (v - w) * (v + w)
+        low, high = np.where(above, v, low), np.where(above, high, v)
+    s = t / _or_one(high)
+    inner, _ = _trust_region(b + s[..., None] * c, s[..., None] * diagonal)
+    return plugin(*arms[:3]) + (sphere.reward * (s * (w - high) ** 2 / 2 + inner))[:, 0]
 
 
 class _Sphere(NamedTuple):
@@ -169,26 +176,19 @@ class _Sphere(NamedTuple):
     diagonal: FloatArray  # (K, 1, dim_z), ascending
 
 
-def _on_sphere(
-    width: FloatArray,
-    arm_radius: FloatArray,
-    map_radius: FloatArray,
-    beta: FloatArray,
-    cross: FloatArray,
-    block: FloatArray,
-) -> _Sphere:
+def _on_sphere(arms: Candidates) -> _Sphere:
     """Divide every unit out, and only then call LAPACK, which need not scale to the last digit."""
-    e = map_radius[:, None]
-    slope, cross, block = e * beta, e * cross, (e * e)[..., None] * block
+    e, width = arms.map_radius[:, None], arms.width[:, None]
+    slope, cross, block = e * arms.beta, e * arms.cross, (e * e)[..., None] * arms.block
     variance = np.trace(block, axis1=1, axis2=2)[:, None]
-    variance = np.maximum(variance, EPS**4 * width[:, None] ** 2)  # w stays finite as e vanishes
-    doubt = arm_radius[:, None] * np.sqrt(variance)
+    variance = np.maximum(variance, EPS**4 * width**2)  # w stays finite as e vanishes
+    doubt = arms.arm_radius[:, None] * np.sqrt(variance)
     reward, variance = _or_one(_norm(slope)[:, None] + doubt), _or_one(variance)
     diagonal, basis = np.linalg.eigh(block / variance[..., None])
     return _Sphere(
         reward=reward,
         t=doubt / reward,
-        w=width[:, None] / np.sqrt(variance),
+        w=width / np.sqrt(variance),
         b=(slope / reward)[:, None] @ basis,
         c=(cross / variance)[:, None] @ basis,
         diagonal=np.maximum(diagonal, 0.0)[:, None],
@@ -285,6 +285,22 @@ def _newton(sphere: _Sphere, n: FloatArray, stride: FloatArray) -> FloatArray:
     return np.where(np.isfinite(there), there, 0.0)
 
 
+def _trust_region(a: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``max_{||n|| = 1} a.n + n'Ln/2``, by its dual ``min_{m > L_max} (m + sum a^2/(m - L))/2``.
+
+    ``||n|| = 1`` for ``n = a/(m - L)`` gives ``m``, or in the hard case ``m`` tends to ``L_max``:
+    bisection does either, and its upper end never undercuts the maximum.
+    """
+    depth = diagonal[..., -1:] - diagonal
+    low, high = np.abs(a[..., -1:]), _norm(a)[..., None]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        outside = _norm(a / _or_one(middle + depth))[..., None] > 1
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    n = a / _or_one(high + depth)
+    return (diagonal[..., -1] + high[..., 0] + _dot(a, n)) / 2, n
+
+
 def _dot(x: FloatArray, y: FloatArray) -> FloatArray:
     product: FloatArray = np.vecdot(x, y)
     return product
@@ -299,7 +315,7 @@ def _unit(x: FloatArray) -> FloatArray:
 
 
 def _or_one(divisor: FloatArray) -> FloatArray:
-    """Divide nothing by nothing to nothing."""
+    """A divisor that makes 0/0 count as 0."""
     return np.where(divisor > 0, divisor, 1.0)
 
 

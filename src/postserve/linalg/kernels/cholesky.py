@@ -1,0 +1,138 @@
+"""Cholesky's factorisation, by panels of four rows.
+
+At these sizes a threaded LAPACK waits for its threads longer than it computes.
+"""
+
+import numpy as np
+from numba import njit
+
+from postserve.types import FloatArray
+
+SUMS_MAY_REORDER = {"reassoc", "contract"}
+"""Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
+
+PANEL = 4  # rows eliminated at once: sixteen products for every eight numbers read
+LANES = 8  # numbers to a vector register, at most: rows of that many need no scalar leftovers
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def invert_block(work: FloatArray, first: int, block: FloatArray) -> float:
+    """block = (L^{-1})^T of the PANEL rows and columns from `first`; returns log det, or NaN."""
+    log_det = 0.0
+    for i in range(PANEL):
+        row = work[first + i, first:]
+        for j in range(i):
+            total = row[j]
+            for k in range(j):
+                total -= block[k, i] * block[k, j]
+            block[j, i] = total * block[j, j]  # whose diagonal is inverted already
+            block[i, j] = 0.0
+        total = row[i]
+        for k in range(i):
+            total -= block[k, i] * block[k, i]
+        if not total > 0.0:
+            return np.nan
+        log_det += np.log(total)
+        block[i, i] = 1.0 / np.sqrt(total)
+    for i in range(PANEL):
+        for j in range(i):
+            total = 0.0
+            for k in range(j, i):
+                total += block[k, i] * block[j, k]
+            block[j, i] = -block[i, i] * total
+    return log_det
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def take_panel(work: FloatArray, first: int, panel: FloatArray) -> None:
+    """panel = the rows of [L^{-1} | A] from `first`; below them, their columns turn from A's to L^{-1}'s."""
+    last = first + PANEL
+    for r in range(PANEL):
+        row = work[first + r]
+        for j in range(first):
+            panel[r, j] = row[j]
+        for j in range(PANEL):
+            panel[r, first + j] = 0.0
+        panel[r, first + r] = 1.0
+    for i in range(last, work.shape[0]):
+        beside = work[i, first:last]
+        for r in range(PANEL):
+            panel[r, i] = beside[r]  # A is symmetric
+            beside[r] = 0.0
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def add_panel(
+    out: FloatArray, start: int, stop: int, factors: FloatArray, panel: FloatArray, sign: float, lower: bool
+) -> None:
+    """out[i] += sign * sum_r factors[r, i] panel[r], start <= i < stop; `lower`: no further than out[i, i].
+
+    Four rows of `out` at once, hence start and stop in fours, and the columns, where `lower`, in whole
+    vectors.
+    """
+    at_0, at_1, at_2, at_3 = factors[0], factors[1], factors[2], factors[3]
+    for i in range(start, stop, PANEL):
+        size = i // LANES * LANES + LANES if lower else out.shape[1]
+        a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
+        a0, a1, a2, a3 = sign * at_0[i], sign * at_1[i], sign * at_2[i], sign * at_3[i]
+        b0, b1, b2, b3 = sign * at_0[i + 1], sign * at_1[i + 1], sign * at_2[i + 1], sign * at_3[i + 1]
+        c0, c1, c2, c3 = sign * at_0[i + 2], sign * at_1[i + 2], sign * at_2[i + 2], sign * at_3[i + 2]
+        d0, d1, d2, d3 = sign * at_0[i + 3], sign * at_1[i + 3], sign * at_2[i + 3], sign * at_3[i + 3]
+        for j in range(size):
+            x0, x1, x2, x3 = panel[0, j], panel[1, j], panel[2, j], panel[3, j]
+            a[j] += a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+            b[j] += b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
+            c[j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+            d[j] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
+
+
+@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:
+    """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive.
+
+    Unpivoted, so that scaling coordinates by powers of two scales results exactly; in one thread,
+    since at these sizes a threaded LAPACK waits for its threads longer than it computes. Only the
+    lower half of `matrix` is read.
+
+    Panel by panel, eliminating below it turns [A | I] into [L^T | L^{-1}]. Of a row in `work`, the
+    columns up to the panel are of L^{-1} and the later ones are what is left of A, which is padded
+    by ones on its diagonal to whole vectors.
+    """
+    dim = matrix.shape[0]
+    padded = (dim + LANES - 1) // LANES * LANES
+    # one allocation, which malloc keeps for the next call: of two, it hands one back to the system
+    scratch, block = np.zeros((2 * padded + 2 * PANEL, padded)), np.empty((PANEL, PANEL))
+    work, product = scratch[:padded], scratch[padded : 2 * padded]
+    before, panel = scratch[2 * padded : 2 * padded + PANEL], scratch[2 * padded + PANEL :]
+    for i in range(padded):
+        work[i, i] = 1.0
+    for i in range(dim):
+        row = work[i]
+        for j in range(i + 1):
+            row[j] = matrix[i, j]
+    log_det, top = 0.0, min(0, dim)  # for a literal 0 Numba would compile `add_panel` once more
+    for first in range(0, padded, PANEL):
+        last = first + PANEL
+        log_det += invert_block(work, first, block)
+        if np.isnan(log_det):
+            return np.nan
+        take_panel(work, first, before)
+        for r in range(PANEL):
+            for j in range(padded):
+                panel[r, j] = 0.0
+        add_panel(panel, top, top + PANEL, block, before, 1.0, False)
+        add_panel(product, top, last, panel, panel, 1.0, True)  # the rows of L^{-1}, times themselves
+        add_panel(work, last, padded, panel, panel, -1.0, True)
+        for r in range(PANEL):
+            row = work[first + r]
+            for j in range(last):
+                row[j] = panel[r, j]
+    for i in range(dim):
+        for j in range(i):
+            product[j, i] = product[i, j]
+            work[j, i] = 0.0
+    for i in range(dim):
+        for j in range(dim):
+            root[i, j] = work[i, j]
+            inverse[i, j] = product[i, j]
+    return log_det
