@@ -96,15 +96,14 @@ def blocks(
     )
 
 
-def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:
-    """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive."""
+def cholesky_inverse(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """log det A, NaN where A is not positive, root = L^{-1} and inverse = A^{-1}, A = L L^T."""
     try:
         lower = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
-        return np.nan
-    root[:] = np.tril(np.linalg.inv(lower))
-    inverse[:] = root.T @ root
-    return 2.0 * float(np.log(np.diagonal(lower)).sum())
+        return np.nan, np.empty_like(matrix), np.empty_like(matrix)
+    root = np.tril(np.linalg.inv(lower))
+    return 2.0 * float(np.log(np.diagonal(lower)).sum()), root, root.T @ root
 
 
 def joint_scores(scores: FloatArray, *arrays: FloatArray) -> None:

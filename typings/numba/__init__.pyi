@@ -4,5 +4,11 @@ from typing import TypeVar
 _F = TypeVar("_F", bound=Callable[..., object])
 
 def njit(
-    *, cache: bool = ..., error_model: str = ..., fastmath: Set[str] = ..., inline: str = ...
+    *,
+    cache: bool = ...,
+    error_model: str = ...,
+    fastmath: Set[str] = ...,
+    inline: str = ...,
+    no_cfunc_wrapper: bool = ...,
+    no_cpython_wrapper: bool = ...,
 ) -> Callable[[_F], _F]: ...

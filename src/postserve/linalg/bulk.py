@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController  # which scikit-learn brings along
 
-from postserve.linalg import forms
+from postserve.linalg import forms, reading
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, Held
 from postserve.types import FloatArray, IntArray
@@ -98,9 +98,7 @@ class _Dense:
         if self.packed:
             self.inverse = held.symmetric[CACHE, used]
         else:
-            full = np.empty((len(place), dim, dim))
-            kernels.matrices(CACHE, models[self.columns], 0, 0, full, *held)
-            self.inverse = full.reshape(-1, dim)
+            self.inverse = reading.matrices(held, CACHE, models[self.columns]).reshape(-1, dim)
 
     def norms(self, ridge: FloatArray) -> FloatArray:
         """||w|| in the norm of Lambda."""

@@ -212,8 +212,14 @@ class Objective:
         lost = np.zeros(len(self.row_starts) - 1, dtype=np.bool_)
         if self.rows is not None:
             _, u, y, _ = self.rows
+            work = (
+                np.empty(u.shape),
+                np.empty(y.shape),
+                np.empty((outputs, len(ridge))),
+                np.empty((len(u), n)),
+            )
             log_det += kernels.add_row_blocks(
-                self.row_starts, u, y, ridge, edges, MAX_LOSS, lost, residual, *parts
+                self.row_starts, u, y, ridge, edges, MAX_LOSS, *work, lost, residual, *parts
             )
             log_det += float((~lost).sum() * (self.sizes * log_ridge).sum())
         known = self._known if self._known and np.array_equal(log_ridge, self._known[0]) else None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from postserve.linalg import bulk, forms
+from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
@@ -31,7 +31,9 @@ from postserve.linalg.kernels.models import (
     PULLS,
     SQUARES,
     SUMS,
+    UNDECIDED,
 )
+from postserve.linalg.reading import knows_nothing, present
 from postserve.state import Arrays, Stored
 from postserve.types import BoolArray, FloatArray, IntArray
 
@@ -131,8 +133,11 @@ class Regressions:
                 kernels.project_row(held.symmetric[CACHE, 0], held.vectors[CACHE, 0], U[0], means[0], widths)
                 return Projection(means, widths)
             models = _only_model(len(U))
-        means, squares = np.empty((len(models), self.n_outputs)), np.empty(len(models))
-        kernels.project(U, models, np.empty(self._packed_size), means, squares, *_present(self.held, models))
+        shape, held = (len(models), self.n_outputs), present(self.held, models)
+        if knows_nothing(held) and not held.prior.any():  # with evidence, before the first value
+            return Projection(np.zeros(shape), np.zeros(len(models)))
+        means, squares = np.empty(shape), np.empty(len(models))
+        kernels.project(U, models, np.empty(self._packed_size), means, squares, *held)
         return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray | None = None) -> FloatArray:
@@ -144,8 +149,11 @@ class Regressions:
                 kernels.dot_rows(held.vectors[CACHE, 0], U[0], means[0])
                 return means
             models = _only_model(len(U))
+        held = present(self.held, models)
+        if knows_nothing(held):
+            return np.zeros((len(models), self.n_outputs))
         means = np.empty((len(models), self.n_outputs))
-        kernels.average(U, models, np.empty(len(models)), means, *_present(self.held, models))
+        kernels.average(U, models, np.empty(len(models)), means, *held)
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
@@ -155,20 +163,21 @@ class Regressions:
         """
         n, held = len(models), self.held
         if n and models[-1] >= len(held.place):
-            _present(held, models)  # which says what is wrong
+            present(held, models)  # which says what is wrong
         scores, size = np.empty(n), 3 * n + self._packed_size
         work = _work if len(_work) >= size else _more_work(size)
-        kernels.score(U, models, radius, work, scores, *held)
+        if kernels.score(U, models, radius, work, scores, *held) == UNDECIDED:
+            kernels.score_some(U, models, radius, work, scores, *held)
         return scores
 
     def leaders(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
         """For each row of U the index of the best of these models' scores, UNDECIDED at a near tie."""
-        return bulk.leaders(_present(self.held, models), U, models, radius)
+        return bulk.leaders(present(self.held, models), U, models, radius)
 
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
         """A^{-1} u of row i of U under models[i]."""
         solved = np.empty((len(models), self.dim))
-        kernels.solve(U, models, 0, self.dim, solved, *_present(self.held, models))
+        kernels.solve(U, models, 0, self.dim, solved, *present(self.held, models))
         return solved
 
     def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
@@ -176,27 +185,27 @@ class Regressions:
         n = len(models)
         means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
         block, packed = np.empty((n, size, size)), np.empty(self._packed_size)
-        held = _present(self.held, models)
+        held = present(self.held, models)
         kernels.surround(U, models, starts, packed, means, widths, beta, cross, block, *held)
         return Surroundings(means[:, 0], widths, beta, cross, block)
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
         """A^{-1} moment of each, or of all models: (len(models), n_outputs, dim)."""
-        return _vectors(self.held, CACHE, models)
+        return reading.vectors(self.held, CACHE, models)
 
     def moment_of(self, models: IntArray | None = None) -> FloatArray:
         """sum y u of each, or of all models: (len(models), n_outputs, dim)."""
-        return _vectors(self.held, SUMS, models)
+        return reading.vectors(self.held, SUMS, models)
 
     def inverse_of(
         self, models: IntArray | None = None, rows: slice | None = None, columns: slice | None = None
     ) -> FloatArray:
         """A^{-1}, or a block of it, of each, or of all models: (len(models), rows, columns)."""
-        return _matrices(self.held, CACHE, models, rows, columns)
+        return reading.matrices(self.held, CACHE, models, rows, columns)
 
     def gram_of(self, models: IntArray | None = None) -> FloatArray:
         """sum u u^T of each, or of all models: (len(models), dim, dim)."""
-        return _matrices(self.held, SUMS, models)
+        return reading.matrices(self.held, SUMS, models)
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """What the radius of each one's confidence set depends on."""
@@ -351,34 +360,6 @@ _THE_ONLY = np.zeros(1, dtype=np.int64)
 def _only_model(rows: int) -> IntArray:
     """The only model, for every row."""
     return _THE_ONLY if rows == 1 else np.zeros(rows, dtype=np.int64)
-
-
-def _present(held: kernels.Held, models: IntArray) -> kernels.Held:
-    """What is held, if it has all of these models, which rise: another thread may have removed some."""
-    if len(models) and models[-1] >= len(held.place):
-        raise RuntimeError("an arm was removed while this was read, wanted arms that stay")
-    return held
-
-
-def _vectors(held: kernels.Held, plane: int, models: IntArray | None) -> FloatArray:
-    models = np.arange(len(held.place)) if models is None else models
-    found = np.empty((len(models), *held.vectors.shape[2:]))
-    kernels.vectors(plane, models, found, *_present(held, models))
-    return found
-
-
-def _matrices(
-    held: kernels.Held,
-    plane: int,
-    models: IntArray | None,
-    rows: slice | None = None,
-    columns: slice | None = None,
-) -> FloatArray:
-    models, full = np.arange(len(held.place)) if models is None else models, slice(0, len(held.prior))
-    rows, columns = rows or full, columns or full
-    found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
-    kernels.matrices(plane, models, rows.start, columns.start, found, *_present(held, models))
-    return found
 
 
 def _with_room(held: kernels.Held, model: int, rows: int, most_rows: int) -> kernels.Held:

@@ -15,7 +15,7 @@ PANEL = 4  # rows eliminated at once: sixteen products for every eight numbers r
 LANES = 8  # numbers to a vector register, at most: rows of that many need no scalar leftovers
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def invert_block(work: FloatArray, first: int, block: FloatArray) -> float:
     """block = (L^{-1})^T of the PANEL rows and columns from `first`; returns log det, or NaN."""
     log_det = 0.0
@@ -43,7 +43,7 @@ def invert_block(work: FloatArray, first: int, block: FloatArray) -> float:
     return log_det
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def take_panel(work: FloatArray, first: int, panel: FloatArray) -> None:
     """panel = the rows of [L^{-1} | A] from `first`; below them, their columns turn from A's to L^{-1}'s."""
     last = first + PANEL
@@ -61,18 +61,17 @@ def take_panel(work: FloatArray, first: int, panel: FloatArray) -> None:
             beside[r] = 0.0
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_panel(
-    out: FloatArray, start: int, stop: int, factors: FloatArray, panel: FloatArray, sign: float, lower: bool
+    out: FloatArray, start: int, stop: int, factors: FloatArray, panel: FloatArray, sign: float, least: int
 ) -> None:
-    """out[i] += sign * sum_r factors[r, i] panel[r], start <= i < stop; `lower`: no further than out[i, i].
+    """out[i] += sign * sum_r factors[r, i] panel[r], start <= i < stop, up to out[i, i] or `least` columns.
 
-    Four rows of `out` at once, hence start and stop in fours, and the columns, where `lower`, in whole
-    vectors.
+    Four rows of `out` at once, hence start and stop in fours, and the columns in whole vectors.
     """
     at_0, at_1, at_2, at_3 = factors[0], factors[1], factors[2], factors[3]
     for i in range(start, stop, PANEL):
-        size = i // LANES * LANES + LANES if lower else out.shape[1]
+        size = max(i // LANES * LANES + LANES, least)
         a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
         a0, a1, a2, a3 = sign * at_0[i], sign * at_1[i], sign * at_2[i], sign * at_3[i]
         b0, b1, b2, b3 = sign * at_0[i + 1], sign * at_1[i + 1], sign * at_2[i + 1], sign * at_3[i + 1]
@@ -86,8 +85,17 @@ def add_panel(
             d[j] += d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) -> float:
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def cholesky_inverse(
+    matrix: FloatArray,
+    work: FloatArray,
+    product: FloatArray,
+    before: FloatArray,
+    panel: FloatArray,
+    block: FloatArray,
+    root: FloatArray,
+    inverse: FloatArray,
+) -> float:
     """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive.
 
     Unpivoted, so that scaling coordinates by powers of two scales results exactly; in one thread,
@@ -96,14 +104,10 @@ def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) 
 
     Panel by panel, eliminating below it turns [A | I] into [L^T | L^{-1}]. Of a row in `work`, the
     columns up to the panel are of L^{-1} and the later ones are what is left of A, which is padded
-    by ones on its diagonal to whole vectors.
+    by ones on its diagonal to whole vectors. `work` and `product` are zero at first; they and the rest are
+    scratch, whose allocation would take as long to compile as all else.
     """
-    dim = matrix.shape[0]
-    padded = (dim + LANES - 1) // LANES * LANES
-    # one allocation, which malloc keeps for the next call: of two, it hands one back to the system
-    scratch, block = np.zeros((2 * padded + 2 * PANEL, padded)), np.empty((PANEL, PANEL))
-    work, product = scratch[:padded], scratch[padded : 2 * padded]
-    before, panel = scratch[2 * padded : 2 * padded + PANEL], scratch[2 * padded + PANEL :]
+    dim, padded = matrix.shape[0], work.shape[0]
     for i in range(padded):
         work[i, i] = 1.0
     for i in range(dim):
@@ -120,9 +124,9 @@ def cholesky_inverse(matrix: FloatArray, root: FloatArray, inverse: FloatArray) 
         for r in range(PANEL):
             for j in range(padded):
                 panel[r, j] = 0.0
-        add_panel(panel, top, top + PANEL, block, before, 1.0, False)
-        add_panel(product, top, last, panel, panel, 1.0, True)  # the rows of L^{-1}, times themselves
-        add_panel(work, last, padded, panel, panel, -1.0, True)
+        add_panel(panel, top, top + PANEL, block, before, 1.0, padded)
+        add_panel(product, top, last, panel, panel, 1.0, top)  # the rows of L^{-1}, times themselves
+        add_panel(work, last, padded, panel, panel, -1.0, top)
         for r in range(PANEL):
             row = work[first + r]
             for j in range(last):

@@ -9,7 +9,7 @@ SUMS_MAY_REORDER = {"reassoc", "contract"}
 """Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot_between(a: FloatArray, b: FloatArray, start: int, stop: int) -> float:
     """a·b from start to stop: slices take long to compile, so they are here and nowhere else."""
     total, part, other = 0.0, a[start:stop], b[start:stop]
@@ -18,7 +18,7 @@ def dot_between(a: FloatArray, b: FloatArray, start: int, stop: int) -> float:
     return total
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_blocks(
     P: FloatArray,
     m: FloatArray,
@@ -41,7 +41,7 @@ def add_blocks(
                     cross[o, i, j] += m[o, row] * dot_between(P[row], m[o], edges[j], edges[j + 1])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_row_blocks(
     starts: IntArray,
     U: FloatArray,
@@ -49,6 +49,10 @@ def add_row_blocks(
     ridge: FloatArray,
     edges: IntArray,
     max_loss: float,
+    G: FloatArray,
+    C: FloatArray,
+    m: FloatArray,
+    along: FloatArray,
     lost: BoolArray,
     residual: FloatArray,
     trace: FloatArray,
@@ -60,11 +64,10 @@ def add_row_blocks(
 
     With g and c as in `models.Held`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c².
     Returns the sum of log det A - log det Lambda. A model whose rows lose more digits than `max_loss` allows
-    is only marked as lost.
+    is only marked as lost. G, C, m and along are scratch.
     """
     n, outputs, dim = edges.shape[0] - 1, Y.shape[1], U.shape[1]
-    G, C, m = np.empty(U.shape), np.empty(Y.shape), np.empty((outputs, dim))
-    along, first_edge, last_edge = np.empty((U.shape[0], n)), edges[0], edges[n]
+    first_edge, last_edge = edges[0], edges[n]
     log_det = 0.0
     for model in range(starts.shape[0] - 1):
         first, last = starts[model], starts[model + 1]

@@ -50,26 +50,26 @@ class Sphere(NamedTuple):
     diagonal: FloatArray  # of L, ascending
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def plugin_score(arms: Candidates, k: int) -> float:
     """The reward of arm k at its most optimistic w, at the predicted z."""
     score: float = arms.mean[k] + arms.arm_radius[k] * arms.width[k]
     return score
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def score_of(lowest: float, reward: float, gain: float) -> float:
     """What a gain in units of `reward` makes of the lowest score."""
     return lowest + reward * gain
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def or_one(divisor: float) -> float:
     """A divisor that makes 0/0 count as 0."""
     return divisor if divisor > 0.0 else 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def dot(x: FloatArray, y: FloatArray) -> float:
     """x·y."""
     total = 0.0
@@ -78,7 +78,7 @@ def dot(x: FloatArray, y: FloatArray) -> float:
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def make_unit(x: FloatArray) -> None:
     """x / ||x||, in place; a zero stays one."""
     norm = or_one(np.sqrt(dot(x, x)))
@@ -86,14 +86,14 @@ def make_unit(x: FloatArray) -> None:
         x[i] /= norm
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def move(n: FloatArray, there: FloatArray) -> None:
     """n = there; as a loop, which compiles in a fraction of the time that n[:] = there takes."""
     for i in range(n.shape[0]):
         n[i] = there[i]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def units_of(arms: Candidates, k: int) -> tuple[float, float]:
     """What moving z by e is worth in reward, at most, and in variance: the trace of e² M."""
     width, arm_radius, map_radius = arms.width[k], arms.arm_radius[k], arms.map_radius[k]
@@ -106,7 +106,7 @@ def units_of(arms: Candidates, k: int) -> tuple[float, float]:
     return map_radius * np.sqrt(dot(beta, beta)) + arm_radius * np.sqrt(variance), variance
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def tridiagonalise(
     matrix: FloatArray, b: FloatArray, c: FloatArray, diagonal: FloatArray, beside: FloatArray, v: FloatArray
 ) -> None:
@@ -150,7 +150,7 @@ def tridiagonalise(
     diagonal[dim - 1] = matrix[dim - 1, dim - 1]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: FloatArray) -> None:
     """Francis' implicit QL steps, until nothing stands beside the diagonal; b and c turn with it."""
     dim = diagonal.shape[0]
@@ -192,7 +192,7 @@ def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: Floa
             beside[last] = 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def on_sphere(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) -> tuple[float, Sphere]:
     """What a gain of one is worth for arm k, and its sphere, whose vectors are rows of `work`.
 
@@ -222,14 +222,14 @@ def on_sphere(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) ->
     return reward, Sphere(t, w, b, c, diagonal)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def largest_gain(sphere: Sphere) -> float:
     """``||b|| + t sqrt(L_max)``: both parts at their best, which need not be at one point."""
     gain: float = np.sqrt(dot(sphere.b, sphere.b)) + sphere.t * np.sqrt(sphere.diagonal[-1])
     return gain
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def variance_change(sphere: Sphere, n: FloatArray) -> float:
     """``q(n) - w^2``."""
     c, diagonal = sphere.c, sphere.diagonal
@@ -239,14 +239,14 @@ def variance_change(sphere: Sphere, n: FloatArray) -> float:
     return max(change, -(sphere.w * sphere.w))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def gain_at(sphere: Sphere, n: FloatArray) -> float:
     """``b.n + t (sqrt(q) - w)``, the difference as ``(q - w^2) / (sqrt(q) + w)``, uncancelled."""
     change, w = variance_change(sphere, n), sphere.w
     return dot(sphere.b, n) + sphere.t * change / or_one(np.sqrt(w * w + change) + w)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def climb(sphere: Sphere, n: FloatArray, there: FloatArray) -> None:
     """Maximise the tangent plane, which no convex function is below: this only climbs."""
     t, w, b, c, diagonal = sphere
@@ -256,7 +256,7 @@ def climb(sphere: Sphere, n: FloatArray, there: FloatArray) -> None:
     make_unit(there)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def leap(
     sphere: Sphere, n: FloatArray, stride: float, there: FloatArray, gradient: FloatArray, g: FloatArray
 ) -> None:
@@ -296,7 +296,7 @@ def leap(
     make_unit(there)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArray, g: FloatArray) -> float:
     """Climb and leap for as long as n rises by more than rounding; returns its gain."""
     gain, stride = gain_at(sphere, n), 1.0
@@ -320,7 +320,7 @@ def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArra
     return gain
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def upper_bound(sphere: Sphere, n: FloatArray) -> float:
     """No gain is above this, and the best one, where it needs no luck, reaches it at its own n.
 
@@ -343,7 +343,7 @@ def upper_bound(sphere: Sphere, n: FloatArray) -> float:
     return upper
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
     """Both ways along b, c and each axis, the widest first, as no climb leaves a plane of symmetry."""
     line, dim = k // 2, n.shape[0]
@@ -357,7 +357,7 @@ def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
             n[i] = -n[i]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def best_gain(sphere: Sphere, work: FloatArray) -> float:
     """The largest gain: where the likeliest starts lead, if `upper_bound` proves it, or else all of them."""
     b, c, best, n, there = sphere.b, sphere.c, work[3], work[4], work[5]
@@ -383,26 +383,20 @@ def best_gain(sphere: Sphere, work: FloatArray) -> float:
     return min(max(gain, 0.0), most)
 
 
-@njit(cache=True, error_model="numpy")
-def joint_score(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) -> float:
-    """The largest reward of arm k over z and w."""
-    reward, sphere = on_sphere(arms, k, work, matrix)
-    return score_of(plugin_score(arms, k), reward, best_gain(sphere, work))
-
-
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def joint_scores(scores: FloatArray, *arrays: Array) -> None:
-    """`joint_score` of every arm."""
+    """The largest reward of every arm over z and w."""
     arms = Candidates(*arrays)
     dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
     for k in range(scores.shape[0]):
-        scores[k] = joint_score(arms, k, work, matrix)
+        reward, sphere = on_sphere(arms, k, work, matrix)
+        scores[k] = score_of(plugin_score(arms, k), reward, best_gain(sphere, work))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def contender_scores(scores: FloatArray, *arrays: Array) -> None:
-    """`joint_score` where two or more arms may exceed the best `plugin_score`, and that one elsewhere."""
+    """As `joint_scores` where two or more arms may exceed the best `plugin_score`, or else that one."""
     arms = Candidates(*arrays)
     dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
@@ -410,7 +404,8 @@ def contender_scores(scores: FloatArray, *arrays: Array) -> None:
     for k in range(scores.shape[0]):
         scores[k] = plugin_score(arms, k)
         rival = max(rival, scores[k])
-    first, several = -1, False  # the first contender waits for a second
+    # The first contender waits for a second. No literal: for that Numba would compile `on_sphere` twice.
+    first, several = len(scores), False
     for k in range(scores.shape[0]):
         # the trace instead of the largest eigenvalue spares most arms their eigenvalues
         reward, _ = units_of(arms, k)
@@ -419,18 +414,19 @@ def contender_scores(scores: FloatArray, *arrays: Array) -> None:
         reward, sphere = on_sphere(arms, k, work, matrix)
         if score_of(scores[k], reward, largest_gain(sphere)) < rival:
             continue
-        if first < 0:
+        if first == len(scores):
             first = k
         else:
             several = True
             scores[k] = score_of(scores[k], reward, best_gain(sphere, work))
     if several:
-        scores[first] = joint_score(arms, first, work, matrix)
+        reward, sphere = on_sphere(arms, first, work, matrix)
+        scores[first] = score_of(plugin_score(arms, first), reward, best_gain(sphere, work))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def bound_scores(scores: FloatArray, *arrays: Array) -> None:
-    """What no `joint_score` is above: the gain in mean and the gain in width, each at its largest."""
+    """What none of `joint_scores` is above: the gain in mean and the gain in width, each at its largest."""
     arms = Candidates(*arrays)
     dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))

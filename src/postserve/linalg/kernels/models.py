@@ -64,7 +64,7 @@ class Held(NamedTuple):
     values: FloatArray  # (2, rows, outputs): y, c
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot(a: FloatArray, b: FloatArray) -> float:
     """a·b."""
     total = 0.0
@@ -73,21 +73,21 @@ def dot(a: FloatArray, b: FloatArray) -> float:
     return total
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def fill(values: FloatArray, value: float) -> None:
     """values[:] = value, as a loop: that compiles in a fraction of the time, here and in `copy`."""
     for k in range(values.shape[0]):
         values[k] = value
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def copy(values: FloatArray, source: FloatArray) -> None:
     """values[:] = source."""
     for k in range(source.shape[0]):
         values[k] = source[k]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dots(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
     """out[i] = rows[i]·u, four at once where there are as many: equal rows must be equal to the last bit."""
     n = rows.shape[0]
@@ -107,7 +107,7 @@ def dots(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
         out[i], out[i + 1], out[i + 2], out[i + 3] = to_a, to_b, to_c, to_d
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def pack_outer(u: FloatArray, off_diagonal: float, packed: FloatArray) -> None:
     """The packed u u^T, what is off its diagonal times a factor."""
     start = 0
@@ -120,7 +120,7 @@ def pack_outer(u: FloatArray, off_diagonal: float, packed: FloatArray) -> None:
         start += j + 1
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_outer(packed: FloatArray, factor: float, u: FloatArray) -> None:
     """packed += factor · u u^T."""
     start = 0
@@ -132,7 +132,7 @@ def add_outer(packed: FloatArray, factor: float, u: FloatArray) -> None:
         start += j + 1
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_multiplied(packed: FloatArray, u: FloatArray, v: FloatArray) -> None:
     """v += P u."""
     start = 0
@@ -146,7 +146,7 @@ def add_multiplied(packed: FloatArray, u: FloatArray, v: FloatArray) -> None:
         start += j + 1
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def square(packed: FloatArray, u: FloatArray) -> float:
     """u^T P u."""
     total, start = 0.0, 0
@@ -160,7 +160,7 @@ def square(packed: FloatArray, u: FloatArray) -> float:
     return total
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def prior_square(prior: FloatArray, u: FloatArray) -> float:
     """u^T Lambda^{-1} u: the square of a width before the first row."""
     total = 0.0
@@ -172,7 +172,7 @@ def prior_square(prior: FloatArray, u: FloatArray) -> float:
 # Reading
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def in_order(models: IntArray) -> bool:
     """Whether they are 0, 1, 2 and so on."""
     i = 0
@@ -181,7 +181,7 @@ def in_order(models: IntArray) -> bool:
     return bool(i == models.shape[0])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def look(held: Held, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray) -> None:
     """means[i, o] = w_o·u_i, and squares[i] = u_i^T A^{-1} u_i but where the model is dense: UNKNOWN there.
 
@@ -224,13 +224,13 @@ def look(held: Held, U: FloatArray, models: IntArray, means: FloatArray, squares
             squares[i] = max(squares[i], 0.0)
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def shares_u(U: FloatArray, models: IntArray) -> bool:
     """Whether one u is that of several models."""
     return bool(U.shape[0] == 1 and models.shape[0] > 1)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dense_squares(
     inverse: FloatArray,
     place: IntArray,
@@ -238,14 +238,14 @@ def dense_squares(
     U: FloatArray,
     packed: FloatArray,
     waiting: IntArray,
-    count: int,
     squares: FloatArray,
 ) -> None:
-    """squares[i] = u_i^T A^{-1} u_i of the first `count` i that are waiting, dense models all of them.
+    """squares[i] = u_i^T A^{-1} u_i of all i that are waiting, dense models all of them.
 
     With one u for many, four at once read its packed u u^T but once. Fewer come as four too: equal models
     must be equal to the last bit.
     """
+    count = waiting.shape[0]
     if not shares_u(U, models):
         for k in range(count):
             i = waiting[k]
@@ -266,14 +266,14 @@ def dense_squares(
         squares[k], squares[m] = max(r, 0.0), max(s, 0.0)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot_rows(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
     """out[o] = rows[o]·u: `average` of one model that is dense."""
     for o in range(rows.shape[0]):
         out[o] = dot(rows[o], u)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def project_row(
     inverse: FloatArray, weights: FloatArray, u: FloatArray, means: FloatArray, widths: FloatArray
 ) -> None:
@@ -282,13 +282,13 @@ def project_row(
     widths[0] = np.sqrt(max(square(inverse, u), 0.0))
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def average(U: FloatArray, models: IntArray, work: FloatArray, means: FloatArray, *arrays: Array) -> None:
     """means[i, o] = w_o·u_i."""
     look(Held(*arrays), U, models, means, work)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def project(
     U: FloatArray,
     models: IntArray,
@@ -307,32 +307,45 @@ def project(
         if squares[i] == UNKNOWN:
             waiting[count] = i
             count += 1
-    dense_squares(held.symmetric[CACHE], held.place, models, U, packed, waiting, count, squares)
+    # not count itself: it begins as a literal, for which Numba would compile `dense_squares` once more
+    dense_squares(held.symmetric[CACHE], held.place, models, U, packed, waiting[:count], squares)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def score(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
 ) -> int:
     """scores[i] = w·u_i + radius_i sqrt(u_i^T A^{-1} u_i); where it cannot be the best, only w·u_i.
 
     A dense model's square is computed only where the prior's, which is never less, could still win: returns
-    how often. radius has an entry for each of models or one for all.
+    how often. radius has an entry for each of models or one for all. Where this is not every model at one u
+    it returns UNDECIDED and does nothing: `score_some` scores any models, and few need it compiled.
     """
     held = Held(*arrays)
     n = models.shape[0]
+    if not (U.shape[0] == 1 and n == held.place.shape[0] and in_order(models)):
+        return UNDECIDED
     means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
-    if U.shape[0] == 1 and n == held.place.shape[0] and in_order(models):
-        score_all_but_dense(held, U[0], radius, packed, means, squares, scores)
-    else:
-        look(held, U, models, means.reshape(n, 1), squares)
-        for i in range(n):
-            if squares[i] != UNKNOWN:
-                scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i])
+    score_all_but_dense(held, U[0], radius, packed, means, squares, scores)
     return int(score_dense(held, U, models, radius, packed, means, squares, scores))
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def score_some(
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
+) -> int:
+    """`score` of any models, at one u or at one for each."""
+    held = Held(*arrays)
+    n = models.shape[0]
+    means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
+    look(held, U, models, means.reshape(n, 1), squares)
+    for i in range(n):
+        if squares[i] != UNKNOWN:
+            scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i])
+    return int(score_dense(held, U, models, radius, packed, means, squares, scores))
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_all_but_dense(
     held: Held,
     u: FloatArray,
@@ -366,7 +379,7 @@ def score_all_but_dense(
                 scores[model] = means[model] + entry(radius, model) * np.sqrt(max(squares[model], 0.0))
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_dense(
     held: Held,
     U: FloatArray,
@@ -403,7 +416,7 @@ def score_dense(
                 waiting[count] = i
                 count += 1
         if count == enough or (count and i == n - 1):
-            dense_squares(inverse, held.place, models, U, packed, waiting, count, squares)
+            dense_squares(inverse, held.place, models, U, packed, waiting[:count], squares)
             for k in range(count):
                 j = waiting[k]
                 scores[j] = means[j] + entry(radius, j) * np.sqrt(squares[j])
@@ -413,26 +426,29 @@ def score_dense(
     return computed
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def entry(values: FloatArray, i: int) -> float:
     """Entry i, or the only one."""
     return float(values[i if values.shape[0] > 1 else 0])
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def best(scores: FloatArray) -> tuple[int, int]:
     """The index of the first best score, and how many share it; -1 and 0 where one is NaN."""
     top = -np.inf
     for i in range(scores.shape[0]):
         top = scores[i] if scores[i] > top else top
     ties, strange = 0, 0
+    index = -1
     for i in range(scores.shape[0]):
         ties += scores[i] == top
         strange += scores[i] != scores[i]
-    return (-1, 0) if strange else (nth(scores, top, 0), ties)
+        if index < 0 and scores[i] == top:
+            index = i
+    return (-1, 0) if strange else (index, ties)
 
 
-@njit(cache=True)
+@njit(no_cfunc_wrapper=True, cache=True)
 def nth(scores: FloatArray, value: float, n: int) -> int:
     """The index of the n-th score of that value, counting from 0."""
     for i in range(scores.shape[0]):
@@ -443,7 +459,7 @@ def nth(scores: FloatArray, value: float, n: int) -> int:
     return -1
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray, *arrays: Array) -> None:
     """V[i] = A^{-1} u_i, its coordinates from start to stop."""
     held = Held(*arrays)
@@ -452,7 +468,7 @@ def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray,
         add_solved(held, models[i], U[0 if U.shape[0] == 1 else i], start, V[i])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_solved(held: Held, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
     """v += A^{-1} u, the coordinates from start on that there is room for."""
     dim, size, place = u.shape[0], v.shape[0], held.place[model]
@@ -479,7 +495,7 @@ def add_solved(held: Held, model: int, u: FloatArray, start: int, v: FloatArray)
         row = held.links[row, PREVIOUS]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> None:
     """The moment, or the weights, of each: (models, outputs, dim)."""
     held = Held(*arrays)
@@ -489,7 +505,7 @@ def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> No
             add_vector(held, plane, models[i], o, 0, out[i, o])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_vector(held: Held, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
     """out += moment or weights of one output, the coordinates from start on that there is room for."""
     place = held.place[model]
@@ -505,7 +521,7 @@ def add_vector(held: Held, plane: int, model: int, output: int, start: int, out:
         row = held.links[row, PREVIOUS]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def unpack(packed: FloatArray, matrix: FloatArray) -> None:
     """The whole symmetric matrix."""
     start = 0
@@ -516,7 +532,7 @@ def unpack(packed: FloatArray, matrix: FloatArray) -> None:
         start += j + 1
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def matrices(
     plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
 ) -> None:
@@ -532,7 +548,7 @@ def matrices(
             add_matrix(held, plane, models[i], first_row, first_column, out[i])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_matrix(
     held: Held, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
 ) -> None:
@@ -557,7 +573,7 @@ def add_matrix(
         row = held.links[row, PREVIOUS]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def surround(
     U: FloatArray,
     models: IntArray,
@@ -590,7 +606,7 @@ def surround(
                 add_matrix(held, CACHE, models[i], start, other, block[i])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def through_shared(
     ridge: FloatArray,
     shared: FloatArray,
@@ -614,7 +630,7 @@ def through_shared(
 # Reading many rows at once
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def lead_in_turn(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, leaders: IntArray, *arrays: Array
 ) -> int:
@@ -622,20 +638,23 @@ def lead_in_turn(
     n, computed = models.shape[0], 0
     scores, rest = work[:n], work[n:]
     for i in range(U.shape[0]):
-        computed += score(U[i : i + 1], models, radius, rest, scores, *arrays)
+        widths = score(U[i : i + 1], models, radius, rest, scores, *arrays)
+        if widths == UNDECIDED:
+            widths = score_some(U[i : i + 1], models, radius, rest, scores, *arrays)
+        computed += widths
         index, ties = best(scores)
         leaders[i] = index if ties == 1 else UNDECIDED
     return computed
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def pack_rows(U: FloatArray, packed: FloatArray) -> None:
     """The packed u u^T of each row, its off-diagonal entries doubled."""
     for i in range(U.shape[0]):
         pack_outer(U[i], 2.0, packed[i])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot_blocks(V: FloatArray, U: FloatArray, out: FloatArray) -> None:
     """out[i, k] = u_i·v, v being the k-th stretch of dim entries of row i of V."""
     dim = U.shape[1]
@@ -644,7 +663,7 @@ def dot_blocks(V: FloatArray, U: FloatArray, out: FloatArray) -> None:
             out[i, k] = dot(V[i, k * dim : (k + 1) * dim], U[i])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def lead(
     means: FloatArray,
     squares: FloatArray,
@@ -681,13 +700,13 @@ def lead(
 # Learning
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Array) -> tuple[float, bool]:
     """`learn_row` for those who call from Python."""
     return learn_row(Held(*arrays), model, u, y, v)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def learn_row(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> tuple[float, bool]:
     """One more row of one model, for which there is room.
 
@@ -706,7 +725,7 @@ def learn_row(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArra
     return q, q >= 0.0 and tally[LOSS] <= MAX_LOSS and tally[AGE] < REFACTORISE_EVERY
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def rank_one(held: Held, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
     """`learn_row` of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
     inverse, weights = held.symmetric[CACHE, place], held.vectors[CACHE, place]
@@ -725,7 +744,7 @@ def rank_one(held: Held, place: int, u: FloatArray, y: FloatArray, v: FloatArray
     return q
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def append(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
     """`learn_row` of a model that keeps its rows: one more (u, y), and its g and c."""
     row = held.counts[ROW_COUNT]
@@ -735,35 +754,37 @@ def append(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) 
     held.place[model] = FIRST_ROW - row
     copy(held.rows[SUMS, row], u)
     copy(held.values[SUMS, row], y)
-    return whiten(held, row, v)
+    return float(whiten(held.prior, held.links, held.rows, held.values, row, v))
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def whiten(held: Held, row: int, v: FloatArray) -> float:
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def whiten(
+    prior: FloatArray, links: IntArray, rows: FloatArray, values: FloatArray, row: int, v: FloatArray
+) -> float:
     """g and c of a row, given those of its model's rows before it; returns q, and v = A^{-1} u."""
-    u, c = held.rows[SUMS, row], held.values[CACHE, row]
+    u, c = rows[SUMS, row], values[CACHE, row]
     for k in range(u.shape[0]):
-        v[k] = held.prior[k] * u[k]
-    copy(c, held.values[SUMS, row])
-    before = held.links[row, PREVIOUS]
+        v[k] = prior[k] * u[k]
+    copy(c, values[SUMS, row])
+    before = links[row, PREVIOUS]
     while before > NOBODY:
-        g = held.rows[CACHE, before]
+        g = rows[CACHE, before]
         along = dot(g, u)
         for k in range(u.shape[0]):
             v[k] -= along * g[k]
         for o in range(c.shape[0]):
-            c[o] -= held.values[CACHE, before, o] * along
-        before = held.links[before, PREVIOUS]
+            c[o] -= values[CACHE, before, o] * along
+        before = links[before, PREVIOUS]
     q = max(dot(u, v), 0.0)
     root = 1.0 / np.sqrt(1.0 + q)
     for k in range(u.shape[0]):
-        held.rows[CACHE, row, k] = root * v[k]
+        rows[CACHE, row, k] = root * v[k]
     for o in range(c.shape[0]):
         c[o] *= root
     return q
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def whiten_all(v: FloatArray, *arrays: Array) -> None:
     """g and c of all rows, and their models' tally of them, under the prior that holds now."""
     held = Held(*arrays)
@@ -773,13 +794,13 @@ def whiten_all(v: FloatArray, *arrays: Array) -> None:
             tally = held.tally[model]
             if held.links[row, PREVIOUS] == NOBODY:
                 tally[LOG_DET] = tally[LOSS] = tally[AGE] = 0.0
-            q = whiten(held, row, v[: held.prior.shape[0]])
+            q = whiten(held.prior, held.links, held.rows, held.values, row, v)
             tally[AGE] += 1.0
             tally[LOSS] += q
             tally[LOG_DET] += np.log1p(q)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *arrays: Array) -> IntArray:
     """One row after the other; returns the models whose cache can no longer be trusted."""
     held = Held(*arrays)
@@ -791,7 +812,7 @@ def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *a
     return np.array(lost, dtype=np.int64)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def fill_dense(model: int, place: int, *arrays: Array) -> None:
     """From rows to sums: what a model's rows say, in the dense place."""
     held = Held(*arrays)

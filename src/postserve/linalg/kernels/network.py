@@ -19,14 +19,14 @@ Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """The hidden weights and bias of a network, and those of its output."""
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def move(n: FloatArray, there: FloatArray) -> None:
     """n = there; as a loop, which compiles in a fraction of the time that n[:] = there takes."""
     for i in range(n.shape[0]):
         n[i] = there[i]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn_scale(moments: FloatArray, value: FloatArray) -> None:
     """Welford's recursion; the rows of `moments` are the count, the mean and the squared deviations."""
     for i in range(value.shape[0]):
@@ -36,7 +36,7 @@ def learn_scale(moments: FloatArray, value: FloatArray) -> None:
         moments[2, i] += off * (value[i] - moments[1, i])
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def deviation_of(moments: FloatArray, i: int) -> float:
     """The standard deviation of coordinate i, or one where it is constant and says nothing."""
     variance = moments[2, i] / max(moments[0, i], 1.0)
@@ -44,13 +44,13 @@ def deviation_of(moments: FloatArray, i: int) -> float:
     return deviation
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def standardised(value: float, mean: float, deviation: float) -> float:
     """In deviations from the mean, at most FAR of them."""
     return min(max((value - mean) / deviation, -FAR), FAR)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def network_predict(
     X: FloatArray,
     x_moments: FloatArray,
@@ -82,7 +82,7 @@ def network_predict(
             out[o] = out[o] * deviation_of(z_moments, o) + z_moments[1, o]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def network_train(
     X: FloatArray,
     Z: FloatArray,
@@ -148,7 +148,7 @@ def network_train(
         adam(output_bias, by_output_bias, means[3], squares[3], rate, share)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def standardise(values: FloatArray, moments: FloatArray, out: FloatArray, turned: FloatArray) -> None:
     """`standardised` of every value, and the same turned about."""
     dim = values.shape[1]
@@ -163,7 +163,7 @@ def standardise(values: FloatArray, moments: FloatArray, out: FloatArray, turned
             turned[k, b] = row[k]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def four_dots(rows: FloatArray, i: int, factor: FloatArray, out: FloatArray) -> None:
     """out[i + r] = rows[i + r]·factor, for PANEL r."""
     a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
@@ -176,13 +176,13 @@ def four_dots(rows: FloatArray, i: int, factor: FloatArray, out: FloatArray) -> 
     out[i], out[i + 1], out[i + 2], out[i + 3] = to_a, to_b, to_c, to_d
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def in_fours(size: int) -> int:
     """The next multiple of PANEL."""
     return (size + PANEL - 1) // PANEL * PANEL
 
 
-@njit(cache=True, error_model="numpy")
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def turn(rows: FloatArray, out: FloatArray) -> None:
     """out = rows^T, as far as the rows go."""
     for i in range(rows.shape[0]):
@@ -190,7 +190,7 @@ def turn(rows: FloatArray, out: FloatArray) -> None:
             out[j, i] = rows[i, j]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def activate(x_turned: FloatArray, weights: FloatArray, bias: FloatArray, hidden: FloatArray) -> None:
     """hidden = relu(x W + c)."""
     for b in range(hidden.shape[0]):
@@ -202,7 +202,7 @@ def activate(x_turned: FloatArray, weights: FloatArray, bias: FloatArray, hidden
             row[h] = max(row[h], 0.0)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def only_active(by_hidden: FloatArray, hidden: FloatArray, total: FloatArray) -> None:
     """What passes a relu is what is active; `total` is the sum of the rows."""
     for h in range(total.shape[0]):
@@ -214,7 +214,7 @@ def only_active(by_hidden: FloatArray, hidden: FloatArray, total: FloatArray) ->
             total[h] += row[h]
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
     """out += factors^T rows: four rows of `out` by four of `rows` at once, hence all but columns in fours."""
     for i in range(0, out.shape[0], PANEL):
@@ -233,7 +233,7 @@ def add_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
                 d[j] += pd * x + qd * y + rd * z + sd * w
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def set_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
     """out = factors^T rows."""
     for i in range(out.shape[0]):
@@ -242,7 +242,7 @@ def set_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
     add_product(out, factors, rows)
 
 
-@njit(cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def adam(
     parameters: FloatArray,
     gradient: FloatArray,

@@ -1,0 +1,63 @@
+"""What regressions hold, read in full or in part, whichever form it has.
+
+What is only a copy of what is stored needs no kernel, and so none that has to be compiled first; the bits
+are the same.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import DENSE_COUNT, ROW_COUNT, Held
+from postserve.types import FloatArray, IntArray
+
+
+def present(held: Held, models: IntArray) -> Held:
+    """What is held, if it has all of these models, which rise: another thread may have removed some."""
+    if len(models) and models[-1] >= len(held.place):
+        raise RuntimeError("an arm was removed while this was read, wanted arms that stay")
+    return held
+
+
+def knows_nothing(held: Held) -> bool:
+    """Whether no model has learnt a row, so that all means are 0."""
+    return not held.counts[DENSE_COUNT] and not held.counts[ROW_COUNT]
+
+
+def vectors(held: Held, plane: int, models: IntArray | None) -> FloatArray:
+    """The moment, or the weights, of each, or of all models: (models, outputs, dim)."""
+    models = np.arange(len(held.place)) if models is None else models
+    place = present(held, models).place[models]
+    if (place >= 0).all():
+        return np.asarray(held.vectors[plane, place])
+    found = np.empty((len(models), *held.vectors.shape[2:]))
+    kernels.vectors(plane, models, found, *held)
+    return found
+
+
+def matrices(
+    held: Held,
+    plane: int,
+    models: IntArray | None,
+    rows: slice | None = None,
+    columns: slice | None = None,
+) -> FloatArray:
+    """The gram, or A^{-1}, or a block of it, of each, or of all models: (models, rows, columns)."""
+    models, whole = np.arange(len(held.place)) if models is None else models, slice(0, len(held.prior))
+    rows, columns = rows or whole, columns or whole
+    place = present(held, models).place[models]
+    found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
+    if (place >= 0).all():
+        entries = _packed_index(len(held.prior))[rows, columns]
+        np.take(held.symmetric[plane][place], entries, axis=1, out=found)
+    else:
+        kernels.matrices(plane, models, rows.start, columns.start, found, *held)
+    return found
+
+
+@cache
+def _packed_index(dim: int) -> IntArray:
+    """Where each entry of a symmetric matrix stands among the rows of its lower triangle."""
+    low, high = np.sort(np.indices((dim, dim)), axis=0)
+    return np.asarray(high * (high + 1) // 2 + low)
