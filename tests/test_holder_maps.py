@@ -75,7 +75,7 @@ def test_how_many_neighbors_follows_the_smoothness() -> None:
     assert NeighborsMap(1, 1, smoothness=0.5)._k(10_000) == 100
     assert NeighborsMap(2, 1, smoothness=3.0)._k(10_000) == NeighborsMap(2, 1)._k(10_000) == 100
     assert NeighborsMap(2, 1, neighbors=7)._k(10_000) == 7
-    assert NeighborsMap(3, 1, smoothness=0.5)._learnability.map_rate == 0.125
+    assert NeighborsMap(3, 1, smoothness=0.5).map_rate == 0.125
 
 
 def test_the_tree_is_never_seen(monkeypatch: Any, tmp_path: Path) -> None:

@@ -25,18 +25,8 @@ class SharedMap(HasSteps, abstract=True):
         cls.answers_alike = all(getattr(cls, verb) is getattr(SharedMap, verb) for verb in verbs)
 
     def __init__(self, dim_x: int, dim_z: int) -> None:
-        self._dim_x = integer("dim_x", dim_x, least=1)
-        self._dim_z = integer("dim_z", dim_z, least=1)
-
-    @property
-    def dim_x(self) -> int:
-        """Length of x."""
-        return self._dim_x
-
-    @property
-    def dim_z(self) -> int:
-        """Length of z."""
-        return self._dim_z
+        self.dim_x = integer("dim_x", dim_x, least=1)
+        self.dim_z = integer("dim_z", dim_z, least=1)
 
     @property
     def scale_free(self) -> bool:

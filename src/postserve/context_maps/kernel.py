@@ -120,7 +120,7 @@ class KernelMap(SharedMap):
 
     def _rebuild(self) -> None:
         """Landmarks, length scale and sums anew, from the pairs that count."""
-        X, Z = self._pairs.newest(np.arange(self._pairs.counting())[::-1])
+        X, Z = self._pairs.at(np.arange(self._pairs.first, self._pairs.seen))
         length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
         self._landmarks.spread(X, length)
         self._rebuilt_at = self._pairs.seen

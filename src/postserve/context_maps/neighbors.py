@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from postserve.context_maps.base import SharedMap
-from postserve.context_maps.learnability import Learnability
-from postserve.context_maps.pairs import Pairs
-from postserve.state import Arrays, Stored
+from postserve.context_maps.pairs import PairsMap
+from postserve.state import Stored
 from postserve.types import FloatArray, IntArray
 from postserve.validation import integer, number
 
@@ -23,7 +21,7 @@ SLACK = 1e-9
 """The tree rounds its distances in its own way: this much further away nothing ties any more."""
 
 
-class NeighborsMap(SharedMap):
+class NeighborsMap(PairsMap):
     """phi_hat(x) = the mean of z over the k nearest pairs and all that tie with the k-th.
 
     Ties are included, so the order of the pairs does not matter and x may be discrete. k grows with
@@ -41,8 +39,6 @@ class NeighborsMap(SharedMap):
     (array([[30.]]), array([[60.]]))
     """
 
-    _settings_from = ("_learnability",)
-
     def __init__(
         self,
         dim_x: int,
@@ -55,28 +51,19 @@ class NeighborsMap(SharedMap):
         delta: float = 0.05,
         radius_scale: float = 1.0,
     ) -> None:
-        super().__init__(dim_x, dim_z)
         self.smoothness = number("smoothness", smoothness, above=0.0)
         self.neighbors = None if neighbors is None else integer("neighbors", neighbors, least=1)
         b = min(self.smoothness, 1.0)
-        self._rate = b / (2.0 * b + self.dim_x)
-        self._learnability = Learnability(
-            dim_x,
-            dim_z,
-            ridge=ridge,
-            map_rate=self._rate if map_rate is None else map_rate,
-            delta=delta,
-            radius_scale=radius_scale,
-        )
-        self._pairs = Pairs(dim_x, dim_z)
+        self._rate = b / (2.0 * b + integer("dim_x", dim_x, least=1))
+        map_rate = self._rate if map_rate is None else map_rate
+        super().__init__(dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale)
         self._tree: cKDTree | None = None
         self._in_tree = (0, 0)  # the tree holds the pairs from the first to before the second
 
     def forget(self, keep: float) -> None:
-        """Let only the newest share `keep`, in (0, 1], of the pairs that counted so far count."""
-        self._pairs.forget(keep)
-        self._learnability.forget(keep)
-        if self._first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
+        """Average over only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
+        super().forget(keep)
+        if self._pairs.first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
             self._plant()
 
     def _predict(self, X: FloatArray) -> FloatArray:
@@ -88,7 +75,7 @@ class NeighborsMap(SharedMap):
             return np.zeros(self.dim_z)
         k = min(self._k(counting), counting)
         near = self._candidates(x, k)
-        X, Z = self._pairs.newest(self._pairs.seen - 1 - near)
+        X, Z = self._pairs.at(near)
         squared = ((X - x) ** 2).sum(axis=1)  # in this one way, tree or no tree: saving changes no bit
         return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
 
@@ -98,7 +85,7 @@ class NeighborsMap(SharedMap):
 
     def _candidates(self, x: FloatArray, k: int) -> IntArray:
         """Pairs, oldest first, with the k nearest and all that tie with them among them."""
-        first, (start, stop) = self._first, self._in_tree
+        first, (start, stop) = self._pairs.first, self._in_tree
         newer = np.arange(max(first, stop), self._pairs.seen, dtype=np.int64)
         if self._tree is None:
             return newer
@@ -111,34 +98,21 @@ class NeighborsMap(SharedMap):
             wanted *= 2  # too many are forgotten, or tie
         return np.arange(first, self._pairs.seen, dtype=np.int64)
 
-    def _radius(self, X: FloatArray) -> FloatArray:
-        return self._learnability.radius(X)
-
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._learnability.learn(x, z - self._average_near(x))
-        self._pairs.append(x, z)
+        self._keep(x, z, z - self._predict(x[None])[0])
         start, stop = self._in_tree
         if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
             self._plant()
-
-    @property
-    def _first(self) -> int:
-        """The oldest pair that counts."""
-        return self._pairs.seen - self._pairs.counting()
 
     def _plant(self) -> None:
         """A tree of all pairs that count, where they are enough."""
         from scipy.spatial import cKDTree  # importing it takes as long as a room's whole import
 
-        self._tree, self._in_tree = None, (self._first, self._first)
-        if self._pairs.counting() >= FIRST_TREE:
-            self._in_tree = (self._first, self._pairs.seen)
-            self._tree = cKDTree(self._pairs.newest(np.arange(self._pairs.counting())[::-1])[0])
-
-    def _arrays(self) -> Arrays:
-        return {**self._pairs.arrays(), **self._learnability.arrays()}
+        first, seen = self._pairs.first, self._pairs.seen
+        self._tree, self._in_tree = None, (first, first)
+        if seen - first >= FIRST_TREE:
+            self._tree, self._in_tree = cKDTree(self._pairs.at(np.arange(first, seen))[0]), (first, seen)
 
     def _restore(self, arrays: Stored) -> None:
-        self._pairs.restore(arrays)
-        self._learnability.restore(arrays)
+        super()._restore(arrays)
         self._plant()

@@ -1,19 +1,25 @@
-"""The past pairs (x, z) that a map without sums must keep."""
+"""Maps without sums: they keep the pairs (x, z), and their radius is Assumption 1's."""
 
 import numpy as np
 
+from postserve import confidence
+from postserve.context_maps.base import SharedMap
+from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
 from postserve.validation import number
 
+ALL = 2**62
+"""A capacity that is never reached."""
+
 
 class Pairs:
-    """The newest pairs, at most `capacity` of them (all where it is None), and how many still count.
+    """The newest pairs, at most `capacity` of them, and how many still count; numbered from 0 as they come.
 
     Forgetting shortens the window of pairs that count; every new pair widens it by one.
     """
 
-    def __init__(self, dim_x: int, dim_z: int, capacity: int | None = None) -> None:
+    def __init__(self, dim_x: int, dim_z: int, capacity: int = ALL) -> None:
         self.capacity = capacity
         self.seen = 0
         self.window = 0.0
@@ -22,13 +28,10 @@ class Pairs:
 
     def append(self, x: FloatArray, z: FloatArray) -> None:
         """Keep one more pair, the oldest giving way where the room is full."""
-        slot = self.seen if self.capacity is None else self.seen % self.capacity
+        slot = self.seen % self.capacity
         if slot >= len(self._x):
-            room = (
-                max(16, 2 * len(self._x)) if self.capacity is None else min(self.capacity, max(16, 2 * slot))
-            )
-            self._x = _grown(self._x, room)
-            self._z = _grown(self._z, room)
+            more = min(self.capacity, max(16, 2 * slot)) - slot
+            self._x, self._z = (np.pad(rows, ((0, more), (0, 0))) for rows in (self._x, self._z))
         self._x[slot] = x
         self._z[slot] = z
         self.seen += 1
@@ -37,18 +40,21 @@ class Pairs:
     @property
     def held(self) -> int:
         """How many pairs are kept."""
-        return self.seen if self.capacity is None else min(self.seen, self.capacity)
+        return min(self.seen, self.capacity)
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest pair that counts."""
+        return self.seen - self.counting()
 
     def forget(self, keep: float) -> None:
         """Let only the newest share `keep`, in (0, 1], count from now on."""
         self.window *= number("keep", keep, above=0.0, most=1.0)
 
-    def newest(self, back: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The pairs that came `back` rounds ago, 0 being the last one."""
-        index = self.seen - 1 - back
-        if self.capacity is not None:
-            index %= self.capacity
-        return self._x[index], self._z[index]
+    def at(self, numbers: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The pairs with these numbers."""
+        slots = numbers % self.capacity
+        return self._x[slots], self._z[slots]
 
     def counting(self) -> int:
         """How many pairs count, at least one where there is any."""
@@ -56,13 +62,9 @@ class Pairs:
 
     def arrays(self) -> Arrays:
         """The kept pairs, oldest first, and the counters."""
-        x, z = self.newest(np.arange(self.held - 1, -1, -1, dtype=np.int64))
-        return {
-            "pairs_x": x,
-            "pairs_z": z,
-            "pairs_seen": np.array([self.seen]),
-            "pairs_window": np.array([self.window]),
-        }
+        x, z = self.at(np.arange(self.seen - self.held, self.seen))
+        counters = {"pairs_seen": np.array([self.seen]), "pairs_window": np.array([self.window])}
+        return {"pairs_x": x, "pairs_z": z, **counters}
 
     def restore(self, stored: Stored) -> None:
         """Take back what `arrays` gave."""
@@ -71,14 +73,53 @@ class Pairs:
         stored.require(self.seen >= 0, "pairs_seen", "a count")
         x = stored.take("pairs_x", (self.held, self._x.shape[1]))
         z = stored.take("pairs_z", (self.held, self._z.shape[1]))
-        index = np.arange(self.seen - self.held, self.seen)
-        if self.capacity is not None:
-            index %= self.capacity
+        slots = np.arange(self.seen - self.held, self.seen) % self.capacity
         self._x, self._z = np.empty_like(x), np.empty_like(z)
-        self._x[index], self._z[index] = x, z
+        self._x[slots], self._z[slots] = x, z
 
 
-def _grown(array: FloatArray, room: int) -> FloatArray:
-    larger = np.zeros((room, array.shape[1]))
-    larger[: len(array)] = array
-    return larger
+class PairsMap(SharedMap, abstract=True):
+    """A map of the pairs it keeps: e = C0 (||x||²_{X^{-1}})^map_rate log(t/delta), X = ridge I + sum x x^T.
+
+    C0 is the root mean square of the errors that the map made at each x before it learnt its z.
+    """
+
+    def __init__(
+        self, dim_x: int, dim_z: int, *, ridge: float, map_rate: float, delta: float, radius_scale: float
+    ) -> None:
+        super().__init__(dim_x, dim_z)
+        self.ridge = number("ridge", ridge, above=0.0)
+        self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
+        self.delta = number("delta", delta, above=0.0, below=1.0)
+        self.radius_scale = number("radius_scale", radius_scale, least=0.0)
+        self._errors = one_regression({"x": self.dim_x}, n_outputs=self.dim_z, ridge=self.ridge)
+        self._pairs = Pairs(self.dim_x, self.dim_z)
+
+    def forget(self, keep: float) -> None:
+        """Learn from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
+        self._pairs.forget(keep)
+        self._errors.forget(keep)
+
+    def _keep(self, x: FloatArray, z: FloatArray, error: FloatArray) -> None:
+        """Keep a pair, and the error z - phi_hat(x) that was made before z was learnt."""
+        self._errors.update(0, x, error)
+        self._pairs.append(x, z)
+
+    def _radius(self, X: FloatArray) -> FloatArray:
+        """e at every row; zero while nothing is known of z's scale."""
+        pairs = float(self._errors.pulls[0])
+        return self.radius_scale * confidence.map_radius_assumption(
+            width=self._errors.project(X).widths,
+            pairs=pairs,
+            noise_scale=np.sqrt(self._errors.squares[0] / max(pairs, 1.0)),
+            delta=self.delta,
+            map_rate=self.map_rate,
+        )
+
+    def _arrays(self) -> Arrays:
+        errors = {f"learnability_{name}": array for name, array in self._errors.arrays().items()}
+        return {**self._pairs.arrays(), **errors}
+
+    def _restore(self, arrays: Stored) -> None:
+        self._pairs.restore(arrays)
+        self._errors.restore(arrays.below("learnability_"), 1)

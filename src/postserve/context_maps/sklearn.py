@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from postserve.context_maps.base import SharedMap
-from postserve.context_maps.learnability import Learnability
-from postserve.context_maps.pairs import Pairs
+from postserve.context_maps.pairs import ALL, Pairs, PairsMap
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 from postserve.validation import integer, matrix
 
 
-class SklearnMap(SharedMap):
+class SklearnMap(PairsMap):
     """phi_hat by a regressor: partial_fit where it has one, else refits when the pairs have doubled.
 
     The regressor is cloned, gets a fixed random_state where it had none, and is wrapped in a
@@ -34,8 +32,6 @@ class SklearnMap(SharedMap):
     array([[1., 7.]])
     """
 
-    _settings_from = ("_learnability",)
-
     def __init__(
         self,
         dim_x: int,
@@ -48,15 +44,12 @@ class SklearnMap(SharedMap):
         delta: float = 0.05,
         radius_scale: float = 1.0,
     ) -> None:
-        super().__init__(dim_x, dim_z)
+        super().__init__(dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale)
         self.first_fit = integer("first_fit", first_fit, least=1)
         self.regressor = _prepare(regressor, self.dim_z)
         self.incremental = hasattr(self.regressor, "partial_fit")
         self._given = regressor
-        self._learnability = Learnability(
-            dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale
-        )
-        self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else None)
+        self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else ALL)
         self._fitted_on = (0, 0)  # the fit in force used the pairs from the first to before the second
         self._tried = 0  # how many pairs there were at the last refit, whether or not it went well
 
@@ -64,8 +57,7 @@ class SklearnMap(SharedMap):
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
         if self.incremental:
             raise InvalidInput(f"{self.regressor!r} learns by partial_fit and cannot forget")
-        self._pairs.forget(keep)
-        self._learnability.forget(keep)
+        super().forget(keep)
 
     def _predict(self, X: FloatArray) -> FloatArray:
         if self._fitted_on[1] == 0:
@@ -73,22 +65,18 @@ class SklearnMap(SharedMap):
         rows = np.asarray(self.regressor.predict(X)).reshape(len(X), -1)
         return matrix("regressor.predict(x)", rows, len(X), self.dim_z)
 
-    def _radius(self, X: FloatArray) -> FloatArray:
-        return self._learnability.radius(X)
-
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         error = z - self._predict(x[None])[0]
         if self.incremental:
             self.regressor.partial_fit(x[None], self._target(z[None]))
-        self._pairs.append(x, z)
-        self._learnability.learn(x, error)
+        self._keep(x, z, error)
         seen = self._pairs.seen
         if self.incremental:
             self._fitted_on = (0, seen)
         elif seen >= max(self.first_fit, 2 * self._tried):
             self._tried = seen
             try:
-                self._fit(seen - self._pairs.counting(), seen)
+                self._fit(self._pairs.first, seen)
             except ValueError as failure:
                 warnings.warn(
                     f"{type(self.regressor).__name__} fails on {seen} pairs ({failure}); it is tried again "
@@ -99,8 +87,7 @@ class SklearnMap(SharedMap):
     def _fit(self, start: int, stop: int) -> None:
         from sklearn.base import clone
 
-        back = np.arange(self._pairs.seen - 1 - start, self._pairs.seen - 1 - stop, -1, dtype=np.int64)
-        X, Z = self._pairs.newest(back)
+        X, Z = self._pairs.at(np.arange(start, stop))
         fitted = clone(self.regressor)
         fitted.fit(X, self._target(Z))
         fitted.predict(X[:1])  # some, as nearest neighbours, find only now that the pairs are too few
@@ -111,17 +98,15 @@ class SklearnMap(SharedMap):
         return Z[:, 0] if self.dim_z == 1 else Z
 
     def _mean(self) -> FloatArray:
-        count = self._pairs.held
-        if count == 0:
-            return np.zeros(self.dim_z)
-        return np.asarray(self._pairs.newest(np.arange(count, dtype=np.int64))[1].mean(axis=0))
+        seen, held = self._pairs.seen, self._pairs.held
+        newest_first = np.arange(seen - held, seen)[::-1]
+        return np.asarray(self._pairs.at(newest_first)[1].mean(axis=0)) if held else np.zeros(self.dim_z)
 
     def _arrays(self) -> Arrays:
         return {
             "regressor": np.array(_parameters(self.regressor)),
             "fitted_on": np.array([*self._fitted_on, self._tried], dtype=np.int64),
-            **self._pairs.arrays(),
-            **self._learnability.arrays(),
+            **super()._arrays(),
         }
 
     def _restore(self, arrays: Stored) -> None:
@@ -130,8 +115,7 @@ class SklearnMap(SharedMap):
                 f"the regressor handed back is {_parameters(self.regressor)}, "
                 f"wanted {arrays.text('regressor')}"
             )
-        self._pairs.restore(arrays)
-        self._learnability.restore(arrays)
+        super()._restore(arrays)
         start, stop, self._tried = (int(end) for end in arrays.take("fitted_on", (3,), np.int64))
         sound = 0 <= start <= stop <= self._pairs.seen and 0 <= self._tried <= self._pairs.seen
         arrays.require(sound, "fitted_on", "a range of the pairs")
