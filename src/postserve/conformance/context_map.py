@@ -1,6 +1,5 @@
 """What every context map must do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,9 @@ import numpy as np
 from postserve.conformance.overriding import maps_take_overridden_steps
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
+    Make,
+    N,
+    checks_in,
     close,
     learnt,
     reload,
@@ -21,8 +23,6 @@ from postserve.protocols import Forgets
 from postserve.state import Persistent
 from postserve.types import FloatArray
 
-Make = Callable[[], Any]
-N = 40
 ARMS = (0, 3)
 
 
@@ -35,7 +35,7 @@ def it_has_the_verbs(make: Make) -> None:
 
 
 def answers_have_the_right_shapes(make: Make) -> None:
-    """predict, radius and sample give a row an arm, finite, radii not negative, cold and taught."""
+    """predict, radius and sample give one row per arm, finite, radii not negative, cold and taught."""
     for phi_hat in (make(), _taught(make())):
         x = _pairs(phi_hat)[0][0]
         rng = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def asking_changes_nothing(make: Make) -> None:
 
 
 def rows_go_with_their_arms(make: Make) -> None:
-    """A row an arm gives what each row gives alone, and equal rows what one x gives."""
+    """One row per arm gives what each row gives alone, and equal rows what one x gives."""
     phi_hat = _taught(make())
     X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
     for name, ask in (("predict", phi_hat.predict), ("radius", phi_hat.radius)):
@@ -138,11 +138,9 @@ def order_does_not_matter_where_promised(make: Make) -> None:
     if not getattr(whole, "order_free", False):
         return
     X, Z = _pairs(whole)
-    for i in range(N):
-        whole.update(X[i], 0, Z[i])
-        (left if i % 2 else right).update(X[i], 0, Z[i])
-    for i in np.random.default_rng(1).permutation(N).tolist():
-        shuffled.update(X[i], 0, Z[i])
+    order = np.random.default_rng(1).permutation(N)
+    for one, rows in ((whole, np.arange(N)), (shuffled, order), (left, order[::2]), (right, order[1::2])):
+        _teach(one, X[rows], Z[rows])
     left.merge(right)
     for one in (whole, shuffled, left):
         if hasattr(one, "refit_prior"):
@@ -178,20 +176,7 @@ def forgetting_keeps_it_working(make: Make) -> None:
     answers_have_the_right_shapes(lambda: phi_hat)
 
 
-CONTEXT_MAP_CHECKS: tuple[Callable[[Make], None], ...] = (
-    it_has_the_verbs,
-    answers_have_the_right_shapes,
-    asking_changes_nothing,
-    rows_go_with_their_arms,
-    draws_scatter_around_the_prediction,
-    inputs_are_not_kept,
-    state_round_trips,
-    bad_input_is_refused,
-    order_does_not_matter_where_promised,
-    units_do_not_matter_where_promised,
-    forgetting_keeps_it_working,
-    maps_take_overridden_steps,
-)
+CONTEXT_MAP_CHECKS = (*checks_in(globals()), maps_take_overridden_steps)
 
 
 def check_context_map(make: Make) -> None:
@@ -210,9 +195,13 @@ def _pairs(phi_hat: Any, seed: int = 0) -> tuple[FloatArray, FloatArray]:
 
 
 def _taught(phi_hat: Any, seed: int = 0) -> Any:
-    for x, z in zip(*_pairs(phi_hat, seed), strict=True):
-        phi_hat.update(x, 0, z)
+    _teach(phi_hat, *_pairs(phi_hat, seed))
     return phi_hat
+
+
+def _teach(phi_hat: Any, X: FloatArray, Z: FloatArray) -> None:
+    for x, z in zip(X, Z, strict=True):
+        phi_hat.update(x, 0, z)
 
 
 def _ask(phi_hat: Any, x: FloatArray) -> list[FloatArray]:

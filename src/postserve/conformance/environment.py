@@ -1,14 +1,12 @@
 """What every environment must do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from postserve.conformance.tools import require
+from postserve.conformance.tools import Make, checks_in, require
 from postserve.types import FloatArray, Rounds
 
-Make = Callable[[], Any]
 N = 500
 
 
@@ -23,7 +21,7 @@ def it_has_the_verbs(make: Make) -> None:
 def rounds_have_the_right_shapes(make: Make) -> None:
     """A block is n contexts, follow-ups, rewards and means of every arm, all finite.
 
-    Contexts and follow-ups have one row a round, or one for each arm of a round; where only some arms
+    Contexts and follow-ups have one row per round, or one for each arm of a round; where only some arms
     can be served, the block names them.
     """
     env = make()
@@ -106,13 +104,7 @@ def _brought_by_z(env: Any, rounds: Rounds, off_z: FloatArray) -> FloatArray:
     return np.asarray((off_z * beta).sum(axis=-1))
 
 
-ENVIRONMENT_CHECKS: tuple[Callable[[Make], None], ...] = (
-    it_has_the_verbs,
-    rounds_have_the_right_shapes,
-    rounds_come_from_the_generator,
-    means_are_taken_at_phi,
-    rewards_follow_what_they_say,
-)
+ENVIRONMENT_CHECKS = checks_in(globals())
 
 
 def check_environment(make: Make) -> None:

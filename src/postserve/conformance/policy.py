@@ -1,28 +1,33 @@
 """What every policy must do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from postserve.conformance.overriding import policies_take_overridden_steps
-from postserve.conformance.rows import decision_sets_are_rows, rows_are_contexts_of_their_own
+from postserve.conformance.rows import ROW_CHECKS
 from postserve.conformance.tools import (
     POWERS_OF_TWO,
+    Feedback,
     Make,
     N,
     arms_of,
     chances,
+    checks_in,
     choose,
+    choose_all,
     close,
     feedback,
+    in_turn,
     learnt,
     play,
     reload,
     require,
+    require_batch_as_single,
     require_invalid,
     rounds_for,
     same,
+    shown,
     snapshot,
     trained_policy,
 )
@@ -43,9 +48,8 @@ def select_is_pure(make: Make) -> None:
     """Selecting changes nothing but rng."""
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
-    first = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
-    again = [choose(policy, x, z, np.random.default_rng(1)) for x, z in zip(rounds.x, rounds.z, strict=True)]
-    require(first == again, "a second select with the same rng decided otherwise")
+    first = choose_all(policy, rounds)
+    require(first == choose_all(policy, rounds), "a second select with the same rng decided otherwise")
     fresh = rounds_for(policy, 1, seed=4)
     x, z = fresh.x[0].copy(), fresh.z[0].copy()
     choose(policy, x, z, np.random.default_rng(1))
@@ -56,16 +60,12 @@ def select_is_pure(make: Make) -> None:
 def inputs_are_not_kept(make: Make) -> None:
     """Arrays handed over are neither changed nor kept."""
     one, other = make(), make()
-    rounds = rounds_for(one, N)
-    arms = arms_of(one)
-    for i in range(N):
-        column = i % len(arms)
-        x, z, reward = feedback(rounds, i, column)
+    for x, arm, z, reward in in_turn(one, rounds_for(one, N)):
         mine, follow_up = x.copy(), z.copy()
-        one.update(mine, arms[column], follow_up, reward)
+        one.update(mine, arm, follow_up, reward)
         require(np.array_equal(mine, x) and np.array_equal(follow_up, z), "update changed its inputs")
         mine[:] = follow_up[:] = np.nan
-        other.update(x, arms[column], z, reward)
+        other.update(x, arm, z, reward)
     require(same(snapshot(one), snapshot(other)), "an array handed over was kept, and changed later")
 
 
@@ -73,8 +73,7 @@ def same_seed_same_arms(make: Make) -> None:
     """A run is a function of its rounds and its seed."""
     one, other = make(), make()
     rounds = rounds_for(one, N)
-    first = play(one, rounds, np.random.default_rng(1))
-    require(first == play(other, rounds, np.random.default_rng(1)), "the same seed gave other arms")
+    require(play(one, rounds) == play(other, rounds), "the same seed gave other arms")
 
 
 def state_round_trips(make: Make) -> None:
@@ -88,19 +87,14 @@ def state_round_trips(make: Make) -> None:
     require(same(learnt(policy), learnt(twin)), "the loaded policy differs from the saved one")
     require(twin.arms == policy.arms, "the loaded policy has other arms")
     rounds = rounds_for(policy, N, seed=2)
-    first = play(policy, rounds, np.random.default_rng(1))
-    require(first == play(twin, rounds, np.random.default_rng(1)), "the loaded policy decided otherwise")
+    require(play(policy, rounds) == play(twin, rounds), "the loaded policy decided otherwise")
     require(same(learnt(policy), learnt(twin)), "the loaded policy learnt otherwise")
 
 
 def update_is_observe_then_credit(make: Make) -> None:
     """z first and the reward later teach the same as both at once."""
     whole, staged = make(), make()
-    rounds = rounds_for(whole, N)
-    arms = arms_of(whole)
-    for i in range(N):
-        arm = arms[i % len(arms)]
-        x, z, reward = feedback(rounds, i, i % len(arms))
+    for x, arm, z, reward in in_turn(whole, rounds_for(whole, N)):
         whole.update(x, arm, z, reward)
         z_hat = staged.observe(x, arm, z)
         staged.credit(x, arm, z, reward, z_hat=z_hat)
@@ -112,12 +106,10 @@ def many_decisions_may_be_open(make: Make) -> None:
     policy = make()
     rounds = rounds_for(policy, N)
     rng = np.random.default_rng(1)
-    arms = [choose(policy, x, z, rng).arm for x, z in zip(rounds.x, rounds.z, strict=True)]
-    came = [feedback(rounds, i, arms_of(policy).index(arm)) for i, arm in enumerate(arms)]
-    z_hats = {i: policy.observe(came[i][0], arms[i], came[i][1]) for i in rng.permutation(N).tolist()}
+    came = [feedback(policy, rounds, i, chosen.arm) for i, chosen in enumerate(choose_all(policy, rounds))]
+    z_hats = {i: policy.observe(*came[i][:3]) for i in rng.permutation(N).tolist()}
     for i in rng.permutation(N).tolist():
-        x, z, reward = came[i]
-        policy.credit(x, arms[i], z, reward, z_hat=z_hats[i])
+        policy.credit(*came[i], z_hat=z_hats[i])
     require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "late feedback broke the policy")
 
 
@@ -126,10 +118,9 @@ def order_does_not_matter_where_promised(make: Make) -> None:
     one, other = make(), make()
     if not getattr(one, "order_free", False):
         return
-    rounds = rounds_for(one, 3 * N)
-    arms = np.arange(3 * N) % len(arms_of(one))
-    _teach(one, rounds, arms, range(3 * N))
-    _teach(other, rounds, arms, np.random.default_rng(1).permutation(3 * N).tolist())
+    came = in_turn(one, rounds_for(one, 3 * N))
+    _teach(one, came)
+    _teach(other, [came[i] for i in np.random.default_rng(1).permutation(len(came))])
     _require_equal_learners(one, other, "another order of updates")
 
 
@@ -142,11 +133,9 @@ def merging_adds_up_where_promised(make: Make) -> None:
             require_invalid("merging a policy that cannot be", left.merge, right)
             require(same(before, snapshot(left)), "a refused merge changed the policy")
         return
-    rounds = rounds_for(whole, 3 * N)
-    arms = np.arange(3 * N) % len(arms_of(whole))
-    _teach(whole, rounds, arms, range(3 * N))
-    _teach(left, rounds, arms, range(N))
-    _teach(right, rounds, arms, range(N, 3 * N))
+    came = in_turn(whole, rounds_for(whole, 3 * N))
+    for one, part in ((whole, came), (left, came[:N]), (right, came[N:])):
+        _teach(one, part)
     theirs = snapshot(right)
     left.merge(right)
     require(same(theirs, snapshot(right)), "merging changed the policy that was merged in")
@@ -179,7 +168,7 @@ def bad_input_is_refused(make: Make) -> None:
     """NaN, infinity, wrong shapes and types, unknown arms raise InvalidInput and change nothing."""
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
-    (x, z, _), arm, rng = feedback(rounds, 0, 0), arms_of(policy)[0], np.random.default_rng(0)
+    (x, arm, z, _), rng = in_turn(policy, rounds)[0], np.random.default_rng(0)
     bad_vectors: dict[str, Any] = {
         "NaN": np.where(np.arange(len(x)) == 0, np.nan, x),
         "infinity": np.where(np.arange(len(x)) == 0, np.inf, x),
@@ -239,7 +228,7 @@ def arms_come_and_go(make: Make) -> None:
         require_invalid("serving a removed arm", choose, policy, x, z, rng, arms=[gone])
     require(policy.arms == old[1:], f"{policy.arms} are left of {old}")
     require(policy.add_arm() == new + 1, "an id was given twice")
-    play(policy, rounds, rng)
+    play(policy, rounds)
     if isinstance(policy, Persistent):
         require(same(learnt(policy), learnt(reload(policy))), "arms that came and went do not reload")
 
@@ -253,34 +242,24 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     if not hasattr(one, "update_batch"):
         return
     rounds = rounds_for(one, N)
-    columns = np.arange(N) % len(arms_of(one))
-    arms = np.array(arms_of(one))[columns]
-    came = [feedback(rounds, i, int(column)) for i, column in enumerate(columns)]
-    X, Z, rewards = (np.array(part) for part in zip(*came, strict=True))
+    came = in_turn(one, rounds)
+    X, arms, Z, rewards = (np.array(part) for part in zip(*came, strict=True))
     one.update_batch(X, arms, Z, rewards)
-    for i in range(N):
-        other.update(X[i], int(arms[i]), Z[i], float(rewards[i]))
-    for x, z in zip(rounds.x, rounds.z, strict=True):
-        alike = close(chances(one, x, z), chances(other, x, z), 1e-6)
-        require(alike, "update_batch taught otherwise than update")
+    _teach(other, came)
+    _require_equal_chances(one, other, rounds, "update_batch taught otherwise than update")
     if hasattr(one, "weights"):
         require(close(one.weights, other.weights, 1e-9), "update_batch taught otherwise than update")
     if not hasattr(one, "select_batch"):
         return
-    early = {"Z": rounds.z} if getattr(one, "sees_z", False) else {}
-    batch = one.select_batch(rounds.x, np.random.default_rng(1), **early)
-    rng = np.random.default_rng(1)
-    single = [choose(one, x, z, rng) for x, z in zip(rounds.x, rounds.z, strict=True)]
-    require(batch.arms.tolist() == [d.arm for d in single], "select_batch chose otherwise than select")
-    require(batch.propensities.tolist() == [d.propensity for d in single], "its propensities differ")
-    before = snapshot(one)
-    broken, shown = X.copy(), rounds.x.copy()
-    broken[-1, 0] = shown[-1, ..., 0] = np.nan
+    require_batch_as_single(one, rounds)
+    before, rng, early = snapshot(one), np.random.default_rng(1), shown(one, "Z", rounds.z)
+    broken, broken_rounds = X.copy(), rounds.x.copy()
+    broken[-1, 0] = broken_rounds[-1, ..., 0] = np.nan
     require_invalid("a batch with a NaN row", one.update_batch, broken, arms, Z, rewards)
     require_invalid("a batch short of arms", one.update_batch, X, arms[1:], Z, rewards)
     unknown = arms + 99 if one.arms else arms - 99
     require_invalid("unknown arms", one.update_batch, X, unknown, Z, rewards)
-    require_invalid("select_batch with a NaN row", one.select_batch, shown, rng, **early)
+    require_invalid("select_batch with a NaN row", one.select_batch, broken_rounds, rng, **early)
     require(same(before, snapshot(one)), "a refused batch changed the policy")
 
 
@@ -290,12 +269,11 @@ def units_do_not_matter_where_promised(make: Make) -> None:
         return
     for seed, n in ((0, 3 * N), *((seed, 12) for seed in range(1, 9))):  # first rounds are the frailest
         rounds = rounds_for(make(), n, seed)
-        expected = play(make(), rounds, np.random.default_rng(seed))
+        expected = play(make(), rounds, seed)
         for name in ("rewards", "x", "z"):
             for factor in POWERS_OF_TWO:
                 scaled = rounds._replace(**{name: getattr(rounds, name) * factor})
-                chosen = play(make(), scaled, np.random.default_rng(seed))
-                require(chosen == expected, f"{name} times {factor} changed a choice")
+                require(play(make(), scaled, seed) == expected, f"{name} times {factor} changed a choice")
 
 
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
@@ -310,7 +288,7 @@ def forgetting_is_a_verb_of_its_own(make: Make) -> None:
         require_invalid(f"forget(map={bad})", policy.forget, map=bad)
     require(same(before, snapshot(policy)), "forgetting nothing changed the policy")
     policy.forget(arms=0.5)
-    play(policy, rounds, np.random.default_rng(1))
+    play(policy, rounds)
     require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "forgetting broke the policy")
 
 
@@ -318,7 +296,7 @@ def a_missing_z_is_never_silent(make: Make) -> None:
     """A reward without z is refused, changing nothing, unless the policy was told what to do."""
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
-    told, x, arm = getattr(policy, "missing_z", "raise"), feedback(rounds, 0, 0)[0], arms_of(policy)[0]
+    told, (x, arm, *_) = getattr(policy, "missing_z", "raise"), in_turn(policy, rounds)[0]
     if policy.dim_z is None or told != "raise":
         policy.update(x, arm, None, 1.0)
         changed = not same(before, snapshot(policy))
@@ -331,27 +309,7 @@ def a_missing_z_is_never_silent(make: Make) -> None:
     require(same(before, snapshot(policy)), "a refused reward changed the policy")
 
 
-POLICY_CHECKS: tuple[Callable[[Make], None], ...] = (
-    it_has_the_verbs,
-    select_is_pure,
-    inputs_are_not_kept,
-    same_seed_same_arms,
-    state_round_trips,
-    update_is_observe_then_credit,
-    many_decisions_may_be_open,
-    order_does_not_matter_where_promised,
-    merging_adds_up_where_promised,
-    propensities_are_right,
-    bad_input_is_refused,
-    arms_come_and_go,
-    batches_are_rounds_in_turn,
-    units_do_not_matter_where_promised,
-    forgetting_is_a_verb_of_its_own,
-    a_missing_z_is_never_silent,
-    rows_are_contexts_of_their_own,
-    decision_sets_are_rows,
-    policies_take_overridden_steps,
-)
+POLICY_CHECKS = (*checks_in(globals()), *ROW_CHECKS, policies_take_overridden_steps)
 
 
 def check_policy(make: Make) -> None:
@@ -364,19 +322,21 @@ def check_policy(make: Make) -> None:
         check(make)
 
 
-def _teach(policy: Any, rounds: Rounds, arms: Any, order: Any) -> None:
-    for i in order:
-        x, z, reward = feedback(rounds, i, arms[i])
-        policy.update(x, arms_of(policy)[arms[i]], z, reward)
+def _teach(policy: Any, came: list[Feedback]) -> None:
+    for each in came:
+        policy.update(*each)
+
+
+def _require_equal_chances(one: Any, other: Any, rounds: Rounds, message: str) -> None:
+    for x, z in zip(rounds.x, rounds.z, strict=True):
+        require(close(chances(one, x, z), chances(other, x, z), 1e-6), message)
 
 
 def _require_equal_learners(one: Any, other: Any, what: str) -> None:
     for policy in (one, other):
         if hasattr(policy, "refit_prior"):
             policy.refit_prior()
-    probes = rounds_for(one, N, seed=3)
-    for x, z in zip(probes.x, probes.z, strict=True):
-        require(close(chances(one, x, z), chances(other, x, z), 1e-6), f"{what} changed a choice")
+    _require_equal_chances(one, other, rounds_for(one, N, seed=3), f"{what} changed a choice")
     mine, theirs = learnt(one), learnt(other)
     for name in mine:
         owner, _, array = name.rpartition(".")

@@ -6,10 +6,12 @@ from postserve.conformance.tools import (
     Make,
     N,
     chances,
+    checks_in,
     choose,
     close,
     play,
     require,
+    require_batch_as_single,
     require_invalid,
     rows_apart,
     same,
@@ -21,7 +23,7 @@ from postserve.errors import InvalidInput
 
 
 def rows_are_contexts_of_their_own(make: Make) -> None:
-    """A row an arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
+    """One row per arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
     policy, rounds = trained_policy(make)
     if not policy.arms:
         return
@@ -42,7 +44,7 @@ def rows_are_contexts_of_their_own(make: Make) -> None:
     require_invalid("rows with a NaN", choose, policy, broken, z, rng)
     require(same(before, snapshot(policy)), "rows that were refused changed the policy")
     apart = rows_apart(some_rounds(k * N, len(x), len(z), k, seed=5), N)
-    play(policy, apart, np.random.default_rng(1))
+    play(policy, apart)
     backwards = list(range(k))[::-1]
     for X, Z in zip(apart.x[:8], apart.z[:8], strict=True):
         p = chances(policy, X, Z)
@@ -51,11 +53,7 @@ def rows_are_contexts_of_their_own(make: Make) -> None:
         some = chances(policy, X[1:], Z[1:], arms=policy.arms[1:])
         require(some[0] == 0.0 and abs(some.sum() - 1.0) < 1e-9, f"of all but the first it says {some}")
     if hasattr(policy, "select_batch"):
-        early = {"Z": apart.z} if getattr(policy, "sees_z", False) else {}
-        batch = policy.select_batch(apart.x, np.random.default_rng(1), **early)
-        rng = np.random.default_rng(1)
-        single = [choose(policy, X, Z, rng).arm for X, Z in zip(apart.x, apart.z, strict=True)]
-        require(batch.arms.tolist() == single, "select_batch chose otherwise than select")
+        require_batch_as_single(policy, apart)
 
 
 def decision_sets_are_rows(make: Make) -> None:
@@ -71,3 +69,6 @@ def decision_sets_are_rows(make: Make) -> None:
     require(close(chances(policy, x, z), turned, 1e-9), "the order of the candidates changed a propensity")
     for wrong in (x[0], x[:0], x[None], np.full_like(x, np.nan)):
         require_invalid(f"candidates of shape {wrong.shape}", choose, policy, wrong, z, rng)
+
+
+ROW_CHECKS = checks_in(globals())

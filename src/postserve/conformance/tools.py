@@ -16,6 +16,7 @@ from postserve.types import Decision, FloatArray, Rounds
 
 POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)
 Make = Callable[[], Any]
+Feedback = tuple[FloatArray, int, FloatArray, float]
 N = 40
 """Rounds that a check plays."""
 CANDIDATES = 4
@@ -26,6 +27,12 @@ def require(condition: bool | np.bool_, message: str) -> None:
     """Raise AssertionError (under python -O too) unless the condition holds."""
     if not condition:
         raise AssertionError(message)
+
+
+def checks_in(module: Mapping[str, Any]) -> tuple[Callable[[Make], None], ...]:
+    """The checks among a module's names, in their order: its functions of a `make`, which return nothing."""
+    own = {"make": Make, "return": None}
+    return tuple(each for each in module.values() if getattr(each, "__annotations__", None) == own)
 
 
 def require_invalid(what: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
@@ -64,16 +71,11 @@ def rounds_for(policy: Any, n: int, seed: int = 0) -> Rounds:
 
 
 def rows_apart(rounds: Rounds, n: int) -> Rounds:
-    """The rounds in n groups, each one round with a row an arm: what its own arm would have given."""
-    arms = len(rounds.x) // n
-    own = np.arange(len(rounds.x)) % rounds.rewards.shape[1]
-    rewards, means = (part[np.arange(len(own)), own] for part in (rounds.rewards, rounds.means))
-    return Rounds(
-        rounds.x.reshape(n, arms, -1),
-        rounds.z.reshape(n, arms, -1),
-        rewards.reshape(n, arms),
-        means.reshape(n, arms),
-    )
+    """The rounds in n groups, each one round with one row per arm: what its own arm would have given."""
+    x, z = (part.reshape(n, -1, part.shape[1]) for part in (rounds.x, rounds.z))
+    rows = np.arange(len(rounds.x))
+    own = rows, rows % rounds.rewards.shape[1]
+    return Rounds(x, z, rounds.rewards[own].reshape(n, -1), rounds.means[own].reshape(n, -1))
 
 
 def arms_of(policy: Any) -> tuple[int, ...]:
@@ -81,34 +83,56 @@ def arms_of(policy: Any) -> tuple[int, ...]:
     return tuple(policy.arms) or tuple(range(CANDIDATES))
 
 
-def feedback(rounds: Rounds, i: int, column: int) -> tuple[FloatArray, FloatArray, float]:
-    """x, z and the reward that go with the arm of that column in round i."""
+def feedback(policy: Any, rounds: Rounds, i: int, arm: int) -> Feedback:
+    """What `update` takes where that arm was served in round i: x, the arm, z and the reward."""
+    column = arms_of(policy).index(arm)
     x, z = (part[i] if part.ndim == 2 else part[i, column] for part in (rounds.x, rounds.z))
-    return x, z, float(rounds.rewards[i, column])
+    return x, arm, z, float(rounds.rewards[i, column])
+
+
+def in_turn(policy: Any, rounds: Rounds) -> list[Feedback]:
+    """The feedback of rounds in which the arms were served in turn."""
+    arms = arms_of(policy)
+    return [feedback(policy, rounds, i, arms[i % len(arms)]) for i in range(len(rounds.x))]
+
+
+def shown(policy: Any, name: str, z: FloatArray) -> dict[str, FloatArray]:
+    """z under that name, where the policy is an oracle and sees it early."""
+    return {name: z} if getattr(policy, "sees_z", False) else {}
 
 
 def choose(policy: Any, x: FloatArray, z: FloatArray, rng: np.random.Generator, **options: Any) -> Decision:
     """Select, showing z to an oracle."""
-    early = {"z": z} if getattr(policy, "sees_z", False) else {}
-    decision: Decision = policy.select(x, rng, **early, **options)
+    decision: Decision = policy.select(x, rng, **shown(policy, "z", z), **options)
     return decision
+
+
+def choose_all(policy: Any, rounds: Rounds) -> list[Decision]:
+    """Select in every round, learning nothing."""
+    rng = np.random.default_rng(1)
+    return [choose(policy, x, z, rng) for x, z in zip(rounds.x, rounds.z, strict=True)]
+
+
+def require_batch_as_single(policy: Any, rounds: Rounds) -> None:
+    """select_batch must decide as select does in every round."""
+    batch = policy.select_batch(rounds.x, np.random.default_rng(1), **shown(policy, "Z", rounds.z))
+    arms, propensities = map(list, zip(*choose_all(policy, rounds), strict=True))
+    require(batch.arms.tolist() == arms, "select_batch chose otherwise than select")
+    require(batch.propensities.tolist() == propensities, "select_batch gave other propensities than select")
 
 
 def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatArray:
     """Propensities, showing z to an oracle."""
-    early = {"z": z} if getattr(policy, "sees_z", False) else {}
-    result: FloatArray = policy.propensities(x, **early, **options)
+    result: FloatArray = policy.propensities(x, **shown(policy, "z", z), **options)
     return result
 
 
-def play(policy: Any, rounds: Rounds, rng: np.random.Generator) -> list[int]:
+def play(policy: Any, rounds: Rounds, seed: int = 1) -> list[int]:
     """Select and update round after round; the arms that were chosen."""
-    chosen = []
+    chosen, rng = [], np.random.default_rng(seed)
     for i in range(len(rounds.x)):
-        arm = choose(policy, rounds.x[i], rounds.z[i], rng).arm
-        x, z, reward = feedback(rounds, i, arms_of(policy).index(arm))
-        policy.update(x, arm, z, reward)
-        chosen.append(arm)
+        chosen.append(choose(policy, rounds.x[i], rounds.z[i], rng).arm)
+        policy.update(*feedback(policy, rounds, i, chosen[-1]))
     return chosen
 
 
@@ -116,7 +140,7 @@ def trained_policy(make: Make) -> tuple[Any, Rounds]:
     """A policy that has played some rounds, and these."""
     policy = make()
     rounds = rounds_for(policy, N)
-    play(policy, rounds, np.random.default_rng(0))
+    play(policy, rounds, seed=0)
     return policy, rounds
 
 
