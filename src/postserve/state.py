@@ -8,8 +8,6 @@ callable, a scikit-learn estimator) are named in the header and handed back on l
 import copy
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from inspect import Parameter, signature
 from pathlib import Path
@@ -20,23 +18,11 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
+from postserve.validation import fits
 
 FORMAT = "postserve"
 VERSION = 2
 HEADER = "header"
-UNREADABLE = (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    EOFError,
-    NotImplementedError,  # an archive that asks for what zipfile does not know
-    RuntimeError,  # RecursionError too
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What reading an archive and its header raises, depending on where it is damaged."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -81,10 +67,9 @@ class Persistent:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to one .npz file, whole or not at all."""
-        target = Path(path)
         header = {"format": FORMAT, "version": VERSION, "state": _describe(self)}
         payload: Arrays = {HEADER: np.array(json.dumps(header)), **arrays_of(self)}
-        with whole_file(target) as file:
+        with whole_file(Path(path)) as file:
             np.savez(file, allow_pickle=False, **payload)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
@@ -129,9 +114,7 @@ class Stored:
         if label not in self._arrays:
             raise StateMismatch(f"the state has no array {label}, wanted one of shape {shape}")
         array = self._arrays[label]
-        if array.ndim != len(shape) or any(
-            w not in (None, g) for w, g in zip(shape, array.shape, strict=True)
-        ):
+        if not fits(array.shape, shape):
             raise StateMismatch(f"{label} has shape {array.shape}, wanted {shape}")
         if array.dtype != np.dtype(kind):
             raise StateMismatch(f"{label} has dtype {array.dtype}, wanted {np.dtype(kind)}")
@@ -263,7 +246,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         _check_node(header["state"])
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except UNREADABLE as error:
+    except Exception as error:  # numpy, zipfile, zlib and json each have their own, by where it is damaged
         raise StateMismatch(
             f"{path} is damaged or no state file ({error}), wanted one that save() wrote"
         ) from error

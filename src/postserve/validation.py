@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,10 +23,7 @@ T = TypeVar("T")
 
 
 def plain_vector_check(dim: int | None) -> Callable[[Any], Any]:
-    """A function that says whether a vector of length dim is as wanted: nothing to convert or to refuse.
-
-    That is the common case, and this tells it in a fraction of a microsecond.
-    """
+    """A quick test of the common case: a vector of length dim with nothing to convert or to refuse."""
     return partial(_is_plain, (dim,))
 
 
@@ -41,11 +39,7 @@ def _is_plain(shape: tuple[int | None], value: Any) -> Any:
 
 def vector(name: str, value: Any, dim: int | None) -> FloatArray:
     """A finite float64 vector of length dim (of any length where dim is None)."""
-    array = _floats(name, value)
-    if array.ndim != 1 or (dim is not None and array.shape[0] != dim):
-        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({'n' if dim is None else dim},)")
-    _check_finite(name, array)
-    return array
+    return shaped(name, value, (dim,))
 
 
 def matrix(name: str, value: Any, rows: int | None, columns: int | None) -> FloatArray:
@@ -56,12 +50,17 @@ def matrix(name: str, value: Any, rows: int | None, columns: int | None) -> Floa
 def shaped(name: str, value: Any, shape: tuple[int | None, ...]) -> FloatArray:
     """A finite float64 array of that shape; None leaves a side free."""
     array = _floats(name, value)
-    sides = zip(shape, array.shape, strict=False)
-    if array.ndim != len(shape) or any(wanted not in (None, got) for wanted, got in sides):
+    if array.shape != shape and not fits(array.shape, shape):
         wanted = ", ".join("n" if side is None else str(side) for side in shape)
-        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({wanted})")
+        raise InvalidInput(f"{name} has shape {array.shape}, wanted ({wanted}{',' * (len(shape) == 1)})")
     _check_finite(name, array)
     return array
+
+
+def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Whether a shape is the wanted one; None leaves a side free."""
+    sides = zip(shape, wanted, strict=False)
+    return len(shape) == len(wanted) and all(free in (None, side) for side, free in sides)
 
 
 def context(name: str, value: Any, dim: int | None, arms: int | None) -> FloatArray:
@@ -94,22 +93,16 @@ def number(
     result = _finite(name, value)
     if isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} is {value!r}, wanted a number")
-    if (
-        (above is not None and result <= above)
-        or (least is not None and result < least)
-        or (below is not None and result >= below)
-        or (most is not None and result > most)
-    ):
-        limits = {"above": above, "at least": least, "below": below, "at most": most}
-        wanted = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
+    limits = (("above", above, gt), ("at least", least, ge), ("below", below, lt), ("at most", most, le))
+    given = [(word, limit, holds) for word, limit, holds in limits if limit is not None]
+    if not all(holds(result, limit) for _, limit, holds in given):
+        wanted = " and ".join(f"{word} {limit:g}" for word, limit, _ in given)
         raise InvalidInput(f"{name} is {result:g}, wanted a number {wanted}")
-    if abs(result) > MAX_NORM:
-        raise InvalidInput(f"{name} is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
-    return result
+    return _refuse_huge(name, result)
 
 
 def scales(name: str, value: Any, dim: int | None) -> FloatArray:
-    """Numbers of at least 0, one an output: one for all of dim outputs, or dim of them (None: any number)."""
+    """Numbers of at least 0, one per output, from one for all or `dim` of them (None: any number)."""
     if isinstance(value, Real | np.bool_):
         value = [number(name, value)] * (1 if dim is None else dim)
     found = vector(name, value, dim).copy()
@@ -122,10 +115,7 @@ def reward_value(value: Any) -> float:
     """A finite reward; True and False are 1 and 0."""
     if type(value) is float and -MAX_NORM <= value <= MAX_NORM:
         return value
-    result = _finite("reward", value)
-    if abs(result) > MAX_NORM:
-        raise InvalidInput(f"reward is {result:g}, wanted a magnitude of at most {MAX_NORM:g}")
-    return result
+    return _refuse_huge("reward", _finite("reward", value))
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
@@ -200,6 +190,12 @@ def _finite(name: str, value: Any) -> float:
     return result
 
 
+def _refuse_huge(name: str, value: float) -> float:
+    if abs(value) > MAX_NORM:
+        raise InvalidInput(f"{name} is {value:g}, wanted a magnitude of at most {MAX_NORM:g}")
+    return value
+
+
 def _floats(name: str, value: Any) -> FloatArray:
     if type(value) is np.ndarray and value.dtype == np.float64 and value.flags.carray:
         return value
@@ -214,17 +210,15 @@ def _floats(name: str, value: Any) -> FloatArray:
 
 
 def _check_finite(name: str, array: FloatArray) -> None:
-    # One sum of squares tells all three (vdot overflows without a warning); what exactly is wrong
-    # is asked only on the way out.
+    # One sum of squares tells NaN, infinite and too long (vdot overflows without a warning); which of
+    # them it is, is asked only on the way out.
     flat = array.reshape(-1)
-    square = float(np.vdot(flat, flat))
-    if square <= _MAX_SQUARE:
+    if np.vdot(flat, flat) <= _MAX_SQUARE:
         return
     bad = np.flatnonzero(~np.isfinite(flat))
     if len(bad):
-        where = np.unravel_index(bad[0], array.shape)
-        at = ", ".join(str(int(i)) for i in where)
-        raise InvalidInput(f"{name} has {flat[bad[0]]} at [{at}], wanted finite numbers")
+        at = [int(i) for i in np.unravel_index(bad[0], array.shape)]
+        raise InvalidInput(f"{name} has {flat[bad[0]]} at {at}, wanted finite numbers")
     raise InvalidInput(
         f"{name} has entries up to {np.abs(flat).max():.3g}, wanted a norm of at most {MAX_NORM:g}"
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from postserve.data.tables import polars
+from postserve.data.finding import extra
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
 from postserve.validation import MAX_NORM, refuse_masked
@@ -160,7 +160,7 @@ def _array_of_list(name: str, column: Any) -> Column:
 def _read(path: Path) -> Any:
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}, wanted a .csv or .parquet file")
-    pl = polars()
+    pl = extra("polars")
     readers = {
         ".parquet": pl.read_parquet,
         ".csv": partial(pl.read_csv, infer_schema_length=None, null_values=list(MISSING)),

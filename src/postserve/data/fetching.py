@@ -5,11 +5,12 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from pathlib import Path
 
 from postserve.data.finding import (
+    HERE_ALREADY,
     PathLike,
     as_path,
     check_size,
@@ -54,23 +55,22 @@ def fetch(
     root = data_folder() if folder is None else as_path("folder", folder)
     if root.is_file():
         raise InvalidInput(f"folder {root} is a file, wanted a folder")
-    if (right := _right(known, root)) is not None:
-        return right
+    with suppress(InvalidInput):  # which says that it is not there, or wrong
+        read_checked(name, root)
+        return find(name, root)
     content = _kept(known, _shown(address), _download(known, address, progress))
     checked(known, content, f"{known.file}, made of {_shown(address)},")
     file = root / known.place  # and nowhere else: what has the set's name elsewhere may be a user's own
-    with _told(f"{file} cannot be written"), locked(file.parent, wait=True), whole_file(file) as writing:
-        writing.write(content)
-    return file
-
-
-def _right(known: DataSet, root: Path) -> Path | None:
-    """The set's file, if it is there and right."""
     try:
-        read_checked(known.name, root)
-        return find(known.name, root)
-    except InvalidInput:
-        return None
+        with locked(file.parent, wait=True), whole_file(file) as writing:
+            writing.write(content)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        got, wanted = error.strerror or error, "more room" if full else "a folder that can"
+        raise InvalidInput(
+            f"{file} cannot be written ({got}), wanted {wanted}; nothing was changed"
+        ) from error
+    return file
 
 
 def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
@@ -99,7 +99,7 @@ def _chunks(known: DataSet, address: str) -> Generator[tuple[bytes, int, int]]:
 
     Its errors are the server's: what whoever takes the pieces raises does not come by here.
     """
-    requests = extra("requests")
+    requests = extra("requests", HERE_ALREADY)
     try:
         # Apart from the address, user and password are in no error's text, however deep.
         user = requests.utils.get_auth_from_url(address)
@@ -137,19 +137,6 @@ def _kept(known: DataSet, address: str, download: bytes) -> bytes:
     except Exception as error:  # zipfile and zlib each have their own, and none for damage alone
         got = f"{type(error).__name__}: {error}"
         raise InvalidInput(f"{address} is no whole zip ({got}), wanted one with {known.inside}") from error
-
-
-@contextmanager
-def _told(what: str) -> Iterator[None]:
-    """A disk that is full or not ours to write on is said to be so."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        wanted = "more room" if full else "a folder that can"
-        raise InvalidInput(
-            f"{what} ({error.strerror or error}), wanted {wanted}; nothing was changed"
-        ) from error
 
 
 def _cause(error: BaseException) -> str:

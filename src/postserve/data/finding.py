@@ -16,6 +16,7 @@ PathLike = str | os.PathLike[str]
 
 MATRIX = "ratings"
 """The name that a kept matrix has in its .npz."""
+HERE_ALREADY = ", or the folder of data that are here already, as an argument or in $POSTSERVE_DATA"
 
 
 def find(name: str, path: PathLike | None = None) -> Path:
@@ -96,18 +97,16 @@ def data_folder() -> Path:
             if os.path.isfile(folder):  # as a path it would be found, for every set
                 raise InvalidInput(f"${name} is {folder}, a file, wanted the folder that sets are kept in")
             return folder
-    return Path(extra("pooch").os_cache("postserve"))
+    return Path(extra("pooch", HERE_ALREADY).os_cache("postserve"))
 
 
-def extra(library: str) -> Any:
-    """A library that only the extra for downloads brings."""
+def extra(library: str, more: str = "") -> Any:
+    """A library that only the extra for data brings; `more` is what else to say where it is missing."""
     try:
         return import_module(library)
     except ModuleNotFoundError as missing:
-        raise InvalidInput(
-            f"{missing.name} is not installed, wanted: pip install 'postserve[data]', "
-            "or the folder of data that are here already, as an argument or in $POSTSERVE_DATA"
-        ) from missing
+        wanted = f"pip install 'postserve[data]'{more}"
+        raise InvalidInput(f"{missing.name} is not installed, wanted: {wanted}") from missing
 
 
 def as_path(name: str, path: PathLike) -> Path:

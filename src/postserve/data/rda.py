@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from postserve.data.finding import MATRIX
+from postserve.data.finding import MATRIX, extra
 from postserve.errors import InvalidInput
 
 
@@ -17,12 +17,7 @@ def ratings_of(content: bytes, name: str) -> npt.NDArray[np.float32]:
     It is S4, its slot `data` a sparse matrix by columns (`dgCMatrix`). Whatever is stored is a rating: a
     zero too, and so is the smallest positive number, which float32 makes a zero.
     """
-    try:
-        import rdata
-    except ModuleNotFoundError as missing:
-        raise InvalidInput(
-            f"{missing.name} is not installed, which reads R's files, wanted: pip install 'postserve[data]'"
-        ) from missing
+    rdata = extra("rdata", ", which reads R's files")
 
     def as_it_is(value: Any, attributes: Any) -> Any:
         return value

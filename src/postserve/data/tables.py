@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from postserve.data.finding import PathLike, read_checked
+from postserve.data.finding import PathLike, extra, read_checked
 from postserve.errors import InvalidInput
 
 
@@ -13,7 +13,7 @@ def checked_table(
 ) -> Any:
     """A set's CSV file as a polars table with these columns, types and rows, or a word on what differs."""
     content = io.BytesIO(read_checked(name, path))
-    pl = polars()
+    pl = extra("polars")
     try:
         table = pl.read_csv(content, separator=separator, infer_schema_length=None, null_values=["NA"])
     except pl.exceptions.PolarsError as error:
@@ -28,12 +28,3 @@ def checked_table(
     if len(table) != rows:
         raise InvalidInput(f"{name} has {len(table):,} rows, wanted {rows:,}")
     return table
-
-
-def polars() -> Any:
-    """The library that reads tables; an extra."""
-    try:
-        import polars as pl
-    except ModuleNotFoundError as missing:
-        raise InvalidInput("polars is not installed, wanted: pip install 'postserve[data]'") from missing
-    return pl

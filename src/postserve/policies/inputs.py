@@ -8,7 +8,7 @@ a callable that takes a mapping.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Inputs:
         self.name = name
         self.dim = dim
         self.features = features
-        self.is_ready = plain_vector_check(dim) if features is None else _never
+        self.is_ready = plain_vector_check(dim if features is None else -1)  # no vector is that long
         """Whether a value is already what the models see: nothing to convert, nothing to refuse."""
         if features is not None:
             check_callable(f"{name}_features", features)
@@ -42,15 +42,13 @@ class Inputs:
     def one(self, value: Any) -> FloatArray:
         """One x, or one z, as the models see it."""
         if self.is_ready(value):
-            ready: FloatArray = value
-            return ready
+            return cast(FloatArray, value)
         if self.features is None:
             return vector(self.name, self._without_names(value), self.dim)
-        rows = self._features_of([value])
-        return vector(self.label, rows[0], self.dim)
+        return vector(self.label, self._features_of([value])[0], self.dim)
 
     def one_or_rows(self, value: Any, arms: int | None) -> FloatArray:
-        """One for all arms, (dim,), or one row an arm, (arms, dim); None leaves their number free."""
+        """One for all arms, (dim,), or one row per arm, (arms, dim); None leaves their number free."""
         if self.features is None:
             return context(self.name, self._without_names(value), self.dim, arms)
         if not _is_many(value) or (_is_frame(value) and len(value) == 1 and arms is not None):
@@ -58,7 +56,7 @@ class Inputs:
         return context(self.label, self._features_of(value), self.dim, arms)
 
     def many(self, value: Any, n: int | None) -> FloatArray:
-        """One a row of a batch, (n, dim)."""
+        """One per row of a batch, (n, dim)."""
         if self.features is None:
             return matrix(self.name.upper(), self._without_names(value), n, self.dim)
         nothing = hasattr(value, "__len__") and len(value) == 0  # which transformers refuse
@@ -169,15 +167,15 @@ class Inputs:
         return array.astype(np.float64)
 
 
-def _never(value: Any) -> bool:
-    return False
-
-
 def each_round(values: Any) -> Iterator[Any]:
     """One x, or one set of rows, after the other."""
     if _is_frame(values):
         return _frame_rows(values)
-    if not isinstance(values, Iterable) or isinstance(values, str | Mapping) or _sides(values) == 0:
+    if (
+        not isinstance(values, Iterable)
+        or isinstance(values, str | Mapping)
+        or getattr(values, "ndim", 1) == 0
+    ):
         raise InvalidInput(f"X is {values!r:.60}, wanted one x a row")
     return iter(values)
 
@@ -202,15 +200,10 @@ def _is_many(value: Any) -> bool:
     """Whether rows, and not one row, were given."""
     if _is_frame(value):
         return True
-    if isinstance(value, Mapping) or hasattr(value, "keys"):
+    if hasattr(value, "keys"):
         return False
     if not isinstance(value, Sequence) or isinstance(value, str):
-        return _sides(value) > 1
+        return bool(getattr(value, "ndim", 1) > 1)
     first = value[0] if len(value) else 0.0
     rows = isinstance(first, Mapping | Sequence | np.ndarray) and not isinstance(first, str)
     return rows or _is_frame(first)
-
-
-def _sides(value: Any) -> int:
-    sides: int = getattr(value, "ndim", 1)
-    return sides

@@ -33,12 +33,12 @@ class Potential(NamedTuple):
     @property
     def left(self) -> float:
         """The sum over the whole sequence."""
-        return _last(self.left_by_round)
+        return float(self.left_by_round[-1:].sum())  # 0 where there is no round
 
     @property
     def right(self) -> float:
         """Its bound."""
-        return _last(self.right_by_round)
+        return float(self.right_by_round[-1:].sum())
 
     @property
     def slack(self) -> float:
@@ -204,7 +204,3 @@ def _power(potential: FloatArray, p: float) -> FloatArray:
     """T^{1-p} potential_T^p at each T: what concavity makes of a bound at p = 1."""
     rounds = np.arange(1.0, len(potential) + 1.0)
     return np.asarray(rounds ** (1.0 - p) * potential**p)
-
-
-def _last(values: FloatArray) -> float:
-    return float(values[-1]) if len(values) else 0.0
