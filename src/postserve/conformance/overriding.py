@@ -12,13 +12,13 @@ import numpy as np
 
 from postserve.conformance.tools import (
     Make,
-    arms_of,
     chances,
-    choose,
+    choose_all,
     close,
-    feedback,
+    in_turn,
     require,
     rounds_for,
+    shown,
     some_rounds,
 )
 from postserve.policies import PoLinUCB
@@ -34,19 +34,25 @@ def policies_take_overridden_steps(make: Make) -> None:
     """With any step overridden, update, its two stages and batches teach the same, and choose the same."""
     for step, remake in _overridden(make):
         single, staged, at_once = remake(), remake(), remake()
-        rounds, k = rounds_for(single, ROUNDS), len(arms_of(single))
-        came = [feedback(rounds, i, i % k) for i in range(ROUNDS)]
-        arms = [arms_of(single)[i % k] for i in range(ROUNDS)]
-        for arm, (x, z, reward) in zip(arms, came, strict=True):
+        rounds = rounds_for(single, ROUNDS)
+        came = in_turn(single, rounds)
+        for x, arm, z, reward in came:
             single.update(x, arm, z, reward)
             staged.credit(x, arm, z, reward, z_hat=staged.observe(x, arm, z))
-        at_once.update_batch(*(np.array(part) for part in _batch(came, arms)))
+        at_once.update_batch(*map(np.array, zip(*came, strict=True)))
         for what, other in (("observe and credit", staged), ("update_batch", at_once)):
             pairs = [(chances(policy, rounds.x[0], rounds.z[0]) for policy in (single, other))]
             pairs += [(policy.weights for policy in (single, other))] if hasattr(single, "weights") else []
             alike = all(close(mine, theirs, 1e-6) for mine, theirs in pairs)
             require(alike, f"with {step} overridden, {what} taught otherwise than update")
-        _choose_alike(single, rounds.x, rounds.z, step)
+        batch = single.select_batch(rounds.x, np.random.default_rng(1), **shown(single, "Z", rounds.z))
+        one_by_one = choose_all(single, rounds)
+        alike = batch.arms.tolist() == [decision.arm for decision in one_by_one]
+        require(alike, f"with {step} overridden, select_batch chose otherwise than select")
+        if single.arms:
+            rows = rounds._replace(x=np.repeat(rounds.x[:, None], len(single.arms), axis=1))
+            alike = choose_all(single, rows) == one_by_one
+            require(alike, f"with {step} overridden, equal rows are chosen from otherwise than one x")
 
 
 def maps_take_overridden_steps(make: Make) -> None:
@@ -125,24 +131,6 @@ def _tripled(args: tuple[Any, ...]) -> list[Any]:
 
 def _is_float(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype == np.float64)
-
-
-def _batch(came: list[tuple[FloatArray, FloatArray, float]], arms: list[int]) -> tuple[Any, ...]:
-    X, Z, rewards = zip(*came, strict=True)
-    return X, arms, Z, rewards
-
-
-def _choose_alike(policy: Any, X: FloatArray, Z: FloatArray, step: str) -> None:
-    early = {"Z": Z} if getattr(policy, "sees_z", False) else {}
-    at_once = policy.select_batch(X, np.random.default_rng(1), **early)
-    rng = np.random.default_rng(1)
-    single = [choose(policy, x, z, rng) for x, z in zip(X, Z, strict=True)]
-    alike = at_once.arms.tolist() == [decision.arm for decision in single]
-    require(alike, f"with {step} overridden, select_batch chose otherwise than select")
-    if X.ndim == 2:
-        rng, k = np.random.default_rng(1), len(policy.arms)
-        rows = [choose(policy, np.repeat(x[None], k, axis=0), z, rng) for x, z in zip(X, Z, strict=True)]
-        require(rows == single, f"with {step} overridden, equal rows are chosen from otherwise than one x")
 
 
 def _spread(phi_hat: Any, X: FloatArray) -> FloatArray:

@@ -30,9 +30,9 @@ def require(condition: bool | np.bool_, message: str) -> None:
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Callable[[Make], None], ...]:
-    """The checks among a module's names, in their order: its functions of a `make`, which return nothing."""
-    own = {"make": Make, "return": None}
-    return tuple(each for each in module.values() if getattr(each, "__annotations__", None) == own)
+    """The checks of a module, in their order: its own functions of a `make`, which return nothing."""
+    own = (each for each in module.values() if getattr(each, "__module__", None) == module["__name__"])
+    return tuple(each for each in own if each.__annotations__ == {"make": Make, "return": None})
 
 
 def require_invalid(what: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
