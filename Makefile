@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# On every core; tests that start clusters or browsers are one group, which runs on one of them.
+PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 
 .PHONY: demo figures test lint bench bench-quick bench-check clean
 
@@ -12,7 +14,7 @@ figures: $(READY)  ## every figure of the paper, in full
 	$(BIN)/postserve reproduce all
 
 test: lint  ## the whole suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(READY)  ## style, types and layers
 	$(BIN)/ruff check .

@@ -15,23 +15,13 @@ WHOLE_FILE = "import pytest\n\npytest.skip('no such package', allow_module_level
 @pytest.mark.parametrize("content", [ONE_TEST, WHOLE_FILE])
 def test_a_skip_is_a_failure_only_under_ci(content: str, tmp_path: Path) -> None:
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
-    passing = "def test_that_runs():\n    pass\n"
     (tmp_path / "test_skips.py").write_text(content)
-    (tmp_path / "test_runs.py").write_text(passing)
-    for ci, failed in (("true", True), ("", False)):
+    (tmp_path / "test_runs.py").write_text("def test_that_runs():\n    pass\n")
+    options = ["-q", "-p", "xdist", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    for workers, ci, failed in (("0", "true", True), ("2", "true", True), ("0", "", False)):
         result = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-c",
-                os.devnull,
-                "--rootdir",
-                str(tmp_path),
-                str(tmp_path),
-            ],
-            env={**os.environ, "CI": ci},
+            [sys.executable, "-m", "pytest", *options, "-n", workers, str(tmp_path)],
+            env={**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
         )

@@ -9,16 +9,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner
 
 from postserve import files
 from postserve.cli import app
 from postserve.experiments.figures import FIGURES
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 SMALL = ["figure1", "observation1", "--quick", "--seeds", "2", "--horizon", "60"]
 CELLS = 3 * 16 * 2 + 7 * 2
@@ -35,15 +37,18 @@ def start(*words: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, start_new_session=True, **pipes, **options)
 
 
-def ends(group: int) -> bool:
-    """Whether nobody is left of a process group, now or in a moment."""
-    for _ in range(500):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
+def ended(group: int) -> bool:
+    """Whether nobody is left of a process group."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
     return False
+
+
+def wait_for_cells(count: int, folder: Path, run: subprocess.Popen[str]) -> None:
+    """Until so many are there, or the run has ended."""
+    wait_until(lambda: run.poll() is not None or len(list(folder.rglob("cells/*.parquet"))) >= count)
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -54,7 +59,7 @@ def written(folder: Path) -> dict[str, bytes]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "out"
     run = start("reproduce", *SMALL, "--out", str(out))
-    shown, errors = run.communicate(timeout=300)
+    shown, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, errors
     assert "Figure 1" in shown
     assert str(out / "report.html") in shown.replace("\n", "")
@@ -94,32 +99,28 @@ def test_a_killed_run_resumes_and_ends_with_the_same_bytes(finished: Path, tmp_p
         there = len(list(tmp_path.rglob("cells/*.parquet")))
         until = there + random.randrange(1, max(2, (CELLS - there) // 2))
         run = start("reproduce", *SMALL, "--out", str(tmp_path))
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.rglob("cells/*.parquet"))) < until and run.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(random.uniform(0.0, 0.01))
+        wait_for_cells(until, tmp_path, run)
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
     assert not (tmp_path / "report.html").exists()
     run = start("reproduce", *SMALL, "--out", str(tmp_path))
-    _, errors = run.communicate(timeout=300)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, errors
     assert written(tmp_path) == written(finished)
 
 
 def test_ctrl_c_says_so_and_the_same_command_goes_on(finished: Path, tmp_path: Path) -> None:
     run = start("reproduce", *SMALL, "--out", str(tmp_path))
-    while not list(tmp_path.rglob("cells/*.parquet")):
-        assert run.poll() is None
-        time.sleep(0.01)
+    wait_for_cells(1, tmp_path, run)
+    assert run.poll() is None
     os.killpg(run.pid, signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130
     assert "the same command goes on from here" in errors
     assert "Traceback" not in errors
-    assert ends(run.pid)
+    wait_until(lambda: ended(run.pid))
     run = start("reproduce", *SMALL, "--out", str(tmp_path))
-    run.communicate(timeout=300)
+    run.communicate(timeout=PATIENCE)
     assert written(tmp_path) == written(finished)
 
 
@@ -134,9 +135,9 @@ def test_an_interrupt_that_python_cannot_raise_is_not_lost(tmp_path: Path) -> No
         "        time.sleep(0.1)\n"
         "with told_errors():\n"
         "    Dies()\n"
-        "    for _ in range(600): time.sleep(0.1)\n"
+        "    while True: time.sleep(0.1)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert "the same command goes on from here" in run.stderr
     assert "Exception ignored" not in run.stderr
 
@@ -224,7 +225,7 @@ def test_a_disk_that_has_no_more_room(tmp_path: Path) -> None:
 
     words = ("reproduce", "observation1", *SMALL[2:], "--engine", "local=1", "--out", str(tmp_path))
     run = start(*words, preexec_fn=little_room)
-    _, errors = run.communicate(timeout=120)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 2
     assert "File too large" in errors
     assert "wanted more room" in errors
@@ -276,7 +277,7 @@ def test_two_figures_at_once_are_both_in_the_report(tmp_path: Path) -> None:
     small = ("--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1", "--out", str(tmp_path))
     runs = [start("reproduce", name, *small) for name in ("observation1", "figure3")]
     for run in runs:
-        _, errors = run.communicate(timeout=300)
+        _, errors = run.communicate(timeout=PATIENCE)
         assert run.returncode == 0, errors
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="observation1"' in page
@@ -296,7 +297,7 @@ def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
     words = ("observation1", "--quick", "--seeds", "2", "--horizon", "20", "--engine", "local=1")
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     run = start("reproduce", *words, "--out", str(tmp_path), env=environment)
-    _, errors = run.communicate(timeout=120)
+    _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, errors
 
 

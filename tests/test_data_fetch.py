@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.pretending import pretend
+from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
 from postserve import InvalidInput, files
@@ -85,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         if "stalling" in self.path:
             self.server.half_sent.set()
-            self.server.go_on.wait(60)
+            self.server.go_on.wait(PATIENCE)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -429,9 +430,9 @@ def test_a_command_that_is_stopped_half_way(end: int, known: DataSet, server: Se
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment, **pipes) as run:
-        assert server.half_sent.wait(30)
+        assert server.half_sent.wait(PATIENCE)
         run.send_signal(end)
-        shown, errors = run.communicate(timeout=30)
+        shown, errors = run.communicate(timeout=PATIENCE)
     assert "terms: Part of the R package speff2trial" in shown
     assert not (tmp_path / "data").exists()
     if end == signal.SIGKILL:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.waiting import PATIENCE, wait_until
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from postserve import InvalidInput, KernelMap, NetworkMap, PoLinUCB, RidgeMap, Study, SyntheticEnvironment
@@ -22,6 +23,8 @@ from postserve.experiments import clusters, engines
 from postserve.experiments.engines import RunAll, check_engine, open_engine
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import Cell, regret_cells, run_cells
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 OWN = ["local", "local=1", "local=2", "dask", "ray"]
 FOREIGN = ["dask=", "ray="]
@@ -37,8 +40,10 @@ def run_all(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         with open_engine(request.param) as run:
             yield run
     else:
-        with start(tmp_path_factory.mktemp("cluster")) as address, open_engine(f"{name}={address}") as run:
-            yield run
+        with start(tmp_path_factory.mktemp("cluster")) as address, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clusters, "TIMEOUT", PATIENCE)
+            with open_engine(f"{name}={address}") as run:
+                yield run
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def running(command: list[str], folder: Path, environment: dict[str, str]) -> It
         yield log
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def free_port() -> int:
@@ -93,13 +98,6 @@ def wait_for_port(address: str) -> None:
     wait_until(answers)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def functions(folder: Path) -> dict[str, Callable[[int], Any]]:
     """In here they are pickled by value: workers cannot import the tests."""
 
@@ -113,7 +111,7 @@ def functions(folder: Path) -> dict[str, Callable[[int], Any]]:
         return max(library["num_threads"] for library in threadpool_info())
 
     def waits_for_the_first(item: int) -> tuple[int, bool]:
-        seen, end = folder / "seen", time.monotonic() + 20
+        seen, end = folder / "seen", time.monotonic() + PATIENCE
         while item == 2 and not seen.exists() and time.monotonic() < end:
             time.sleep(0.01)
         return item, seen.exists()
@@ -203,7 +201,7 @@ def test_a_run_may_be_left_early(run_all: RunAll) -> None:
 def test_an_engine_may_close_with_work_to_do(spec: str) -> None:
     skip_without(spec)
     with open_engine(spec) as run_all:
-        left = run_all(time.sleep, [0, 0, 600, 600, 600])
+        left = run_all(time.sleep, [0, 0, 3600, 3600, 3600])
         next(left)
     assert list(left) == []
 
@@ -268,18 +266,26 @@ def test_something_else_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 INTERRUPTED = """
 import os, sys, time
+from functools import partial
+from pathlib import Path
+from joblib import cpu_count
 from postserve.experiments.engines import open_engine
 
-def pid_then_sleep(item):
-    time.sleep(0.5 if item < 2 else 600)  # so that both processes are up
+def pid_then_sleep(folder, processes, item):
+    (folder / f"{os.getpid()}.up").touch()
+    while len(list(folder.glob("*.up"))) < processes:  # one that still starts would hear the interrupt
+        time.sleep(0.01)
+    time.sleep(0 if item < processes else 3600)
     return os.getpid()
 
 if __name__ == "__main__":
     try:
-        with open_engine(sys.argv[1]) as run_all:
-            for pid in run_all(pid_then_sleep, range(20)):
+        spec, pause = sys.argv[1:]
+        processes = int(spec.partition("=")[2] or cpu_count())
+        with open_engine(spec) as run_all:
+            for pid in run_all(partial(pid_then_sleep, Path.cwd(), processes), range(4 * processes)):
                 print(pid, flush=True)
-                time.sleep(float(sys.argv[2]))
+                time.sleep(float(pause))
     except KeyboardInterrupt:
         sys.exit(3)
 """
@@ -287,7 +293,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals a process group")
 @pytest.mark.parametrize(  # while it waits for a result, or between two
-    ("spec", "pause"), [("local=2", "0"), ("local=2", "600"), ("dask", "0"), ("ray", "600")]
+    ("spec", "pause"), [("local=2", "0"), ("local=2", "3600"), ("dask", "0"), ("ray", "3600")]
 )
 def test_an_interrupt_leaves_nothing_behind(spec: str, pause: str, tmp_path: Path) -> None:
     skip_without(spec)
@@ -303,7 +309,7 @@ def test_an_interrupt_leaves_nothing_behind(spec: str, pause: str, tmp_path: Pat
     assert process.stdout is not None
     worker = int(process.stdout.readline())
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (3, "")
     wait_until(lambda: not alive(worker))
 

@@ -46,6 +46,8 @@ from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
 
+pytestmark = pytest.mark.xdist_group("figures")  # one process makes the fixture that all share
+
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None) -> Path:
