@@ -50,6 +50,9 @@ class Landmarks:
         """f of every row."""
         if len(self.points) == 0:
             return Coordinates(np.empty((len(X), 0)), np.ones(len(X)))
+        if len(X) > 1 and (X[:1] == X).all():  # BLAS may end equal columns of a solution in different bits
+            one = self.features(X[:1])
+            return Coordinates(np.repeat(one.rows, len(X), axis=0), np.repeat(one.left, len(X)))
         kernel = matern(distances(self.points, X), self.length, self.smoothness)
         rows = solve_triangular(self._factor, kernel, lower=True, check_finite=False).T
         return Coordinates(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))

@@ -223,6 +223,8 @@ class ArmModels:
         if self._own or isinstance(models, HybridModels):
             return models.deviations(U, slots, z, moves, rng)
         off = models.draws(len(moves), rng)
+        if (U[:1] == U).all():  # equal rows tie; BLAS may end equal columns of a product in different bits
+            U = U[:1]
         return np.asarray(off @ U.T + np.vecdot(moves, off[:, None, z]))
 
 
