@@ -20,7 +20,7 @@ def test_the_reference_chooses_as_linucb_does(large):
 
 
 @pytest.mark.parametrize(
-    ("weights", "least", "most"), [("apart", 5.0, 12.0), ("unit", 0.6, 1.5), ("equal", 0.0, 0.0)]
+    ("weights", "least", "most"), [("apart", 5.0, 12.0), ("unit", 0.6, 1.5), ("equal", 0.0, 1e-12)]
 )
 def test_how_far_the_arms_of_a_stream_are_apart(weights, least, most):
     world = stream(50, 64, weights=weights)
