@@ -5,7 +5,7 @@ READY := .venv/.ready
 # On every core; tests that start clusters or browsers are one group, which runs on one of them.
 PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 
-.PHONY: demo figures test lint bench bench-quick bench-check clean
+.PHONY: demo figures test test-portable lint bench bench-quick bench-check clean
 
 demo: $(READY)  ## figure 1 in a small world: a table, a picture and a report
 	$(BIN)/postserve reproduce figure1 --quick
@@ -15,6 +15,9 @@ figures: $(READY)  ## every figure of the paper, in full
 
 test: lint  ## the whole suite
 	$(BIN)/python -m pytest $(PARALLEL)
+
+test-portable: $(READY)  ## the suite as other processors would run it, one variant after another
+	$(BIN)/python -m tests.portable $(PARALLEL)
 
 lint: $(READY)  ## style, types and layers
 	$(BIN)/ruff check .
