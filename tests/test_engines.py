@@ -265,7 +265,7 @@ def test_something_else_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 INTERRUPTED = """
-import os, sys, time
+import os, signal, sys, time
 from functools import partial
 from pathlib import Path
 from joblib import cpu_count
@@ -279,6 +279,8 @@ def pid_then_sleep(folder, processes, item):
     return os.getpid()
 
 if __name__ == "__main__":
+    # A suite that a shell runs in the background ignores interrupts, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         spec, pause = sys.argv[1:]
         processes = int(spec.partition("=")[2] or cpu_count())
