@@ -408,11 +408,11 @@ def test_the_value_is_the_gaussian_log_likelihood_of_the_rewards() -> None:
 
 def require_derivatives(made: evidence.Objective, log_ridge: FloatArray) -> None:
     point = made.at(log_ridge)
-    for i, step in enumerate(1e-5 * np.eye(len(log_ridge))):
+    for i, step in enumerate(1e-4 * np.eye(len(log_ridge))):
         up, down = made.at(log_ridge + step), made.at(log_ridge - step)
-        assert (up.value - down.value) / 2e-5 == pytest.approx(point.gradient[i], rel=1e-4, abs=1e-4)
-        assert np.allclose((up.gradient - down.gradient) / 2e-5, point.hessian[i], rtol=1e-3, atol=1e-3)
-        slopes = (up.log_noise - down.log_noise) / 2e-5
+        assert (up.value - down.value) / 2e-4 == pytest.approx(point.gradient[i], rel=1e-4, abs=1e-4)
+        assert np.allclose((up.gradient - down.gradient) / 2e-4, point.hessian[i], rtol=1e-3, atol=1e-3)
+        slopes = (up.log_noise - down.log_noise) / 2e-4
         assert slopes == pytest.approx(point.noise_slope[:, i], rel=1e-3, abs=1e-5)
 
 
