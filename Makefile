@@ -2,8 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-# On every core; tests that start clusters or browsers are one group, which runs on one of them.
-PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
+PARALLEL := -n auto --maxprocesses 4
 
 .PHONY: demo figures test test-portable lint bench bench-quick bench-check clean
 

@@ -1,4 +1,8 @@
-"""What all tests share: under CI=true a skip is a failure, for what cannot run there must not pass unseen."""
+"""What all tests share.
+
+Under CI=true a skip is a failure, for what cannot run there must not pass unseen. Where tests run on several
+cores (`make test`), those that start clusters, browsers or commands are kept apart.
+"""
 
 import os
 from collections.abc import Generator
@@ -21,6 +25,36 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_make_collect_report(collector: pytest.Collector) -> Collected:
     report = yield
     return _refuse_skip(report)
+
+
+START_PROCESSES = ("test_cli", "test_engines", "test_report_page")
+"""Files whose tests start clusters, browsers or commands, which want the cores for themselves."""
+
+SHARE_A_FIXTURE = ("test_coverage", "test_figures", "test_regret")
+"""Files whose tests share what takes long to make: one process makes it once."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one group run one after another, in one process.
+
+    By name: with pytest 9.2, pytest-xdist 3.8 does not see the groups that marks give.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class InGroups(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(nodeid)
+
+    return InGroups(config, log)
+
+
+def _group_of(nodeid: str) -> str:
+    """All that start processes, a file that shares a fixture, or the test alone."""
+    name = Path(nodeid.partition("::")[0]).stem
+    if name in START_PROCESSES:
+        return "processes"
+    return name if name in SHARE_A_FIXTURE else nodeid
 
 
 def _refuse_skip(report: Any) -> Any:

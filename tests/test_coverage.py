@@ -10,8 +10,6 @@ import pytest
 
 from postserve import PoLinUCB, RidgeMap
 
-pytestmark = pytest.mark.xdist_group("coverage")  # one process makes the fixture that all share
-
 RUNS, HORIZON, N_ARMS, DIM_X, DIM_Z, RIDGE, DELTA = 500, 150, 3, 3, 2, 1.0, 0.1
 NOISE, Z_NOISE = 0.5, 0.5
 

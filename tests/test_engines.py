@@ -24,8 +24,6 @@ from postserve.experiments.engines import RunAll, check_engine, open_engine
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import Cell, regret_cells, run_cells
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 OWN = ["local", "local=1", "local=2", "dask", "ray"]
 FOREIGN = ["dask=", "ray="]
 PACKAGES = {"dask": "distributed", "ray": "ray"}

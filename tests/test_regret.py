@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from benchmarks.regret import KINDS, RADII, Runs, study
 
-pytestmark = pytest.mark.xdist_group("regret")  # one process makes the fixture that all share
-
 
 @pytest.fixture(scope="module")
 def runs() -> Runs:

@@ -8,8 +8,6 @@ import pytest
 
 from postserve.experiments.reproduce import plan, reproduce
 
-pytestmark = pytest.mark.xdist_group("processes")
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--no-sandbox",
