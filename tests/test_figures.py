@@ -46,14 +46,12 @@ from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
 
-pytestmark = pytest.mark.xdist_group("figures")  # one process makes the fixture that all share
-
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None) -> Path:
     """All figures but those whose data are not here."""
     out = tmp_path_factory.mktemp("quick")
-    plans = plan(["all"], quick=True, seeds=2, horizon=120, data=data_if_any or out)
+    plans = plan(["all"], quick=True, seeds=2, horizon=40, data=data_if_any or out)
     wanted = [name for name, figure in FIGURES.items() if data_if_any or not figure.data]
     assert [planned.figure.name for planned, _ in reproduce(plans, out)] == wanted
     return out
@@ -282,7 +280,7 @@ def test_the_theory_holds(tmp_path: Path) -> None:
 
 
 def test_the_theory_can_be_drawn_before_there_is_an_a_priori_bound(tmp_path: Path) -> None:
-    list(reproduce(plan(["theory"], horizon=20, seeds=2), tmp_path))
+    list(reproduce(plan(["theory"], quick=True, horizon=20, seeds=2), tmp_path))
     section = json.loads((tmp_path / "theory" / "section.json").read_text())
     assert any("none yet" in claim["text"] for claim in section["claims"])
     (table,) = tables(json.loads((tmp_path / "theory" / "summary.json").read_text()))
