@@ -77,7 +77,9 @@ def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
 THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/theory/*.md"))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/recipes.md", "docs/figures.md", "docs/data.md", *THEORY])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/recipes.md", "docs/figures.md", "docs/data.md", "docs/house.md", *THEORY]
+)
 def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
