@@ -56,7 +56,8 @@ def means_are_taken_at_phi(make: Make) -> None:
     """means(x) is what the block says, and z and the rewards scatter around phi(x) and it."""
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
-    means = np.array([env.means(x, **told) for x, told in zip(rounds.x, _told(rounds), strict=True)])
+    told = [{}] * N if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]  # beside x
+    means = np.array([env.means(x, **more) for x, more in zip(rounds.x, told, strict=True)])
     same = means.shape == rounds.means.shape and bool(np.allclose(means, rounds.means))
     require(same, "means(x) is not what the block says")
     for what, off in (("z", _noise_of_z(env, rounds)), ("the rewards", rounds.rewards - rounds.means)):
@@ -80,11 +81,6 @@ def rewards_follow_what_they_say(make: Make) -> None:
     limit = 5.0 * left.std(axis=0) * off_z.std(axis=0) / np.sqrt(N) + 1e-9
     found = abs((left * off_z).mean(axis=0))
     require(bool((found <= limit).all()), f"the rewards do not follow {env.reward_from} as reward_from says")
-
-
-def _told(rounds: Rounds) -> list[dict[str, Any]]:
-    """What `means` is told beside x, round by round: which arms the rows belong to, where they vary."""
-    return [{}] * len(rounds.x) if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]
 
 
 def _noise_of_z(env: Any, rounds: Rounds) -> FloatArray:

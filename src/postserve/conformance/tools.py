@@ -1,9 +1,9 @@
 """What the checks share: rounds to play, states to compare, and words for what failed."""
 
 import copy
-import inspect
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sized
+from inspect import isclass, ismodule, isroutine
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +165,7 @@ def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
         found[path] = repr(value.bit_generator.state)
     elif isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
         found[path] = value
-    elif id(value) not in seen and not _is_code(value):
+    elif id(value) not in seen and not any(is_code(value) for is_code in (isroutine, isclass, ismodule)):
         seen.add(id(value))
         parts = list(getattr(value, "__dict__", {}).items())
         if isinstance(value, Mapping):
@@ -174,10 +174,6 @@ def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
             parts += [(str(i), part) for i, part in enumerate(value)]
         for name, part in parts:
             _walk(f"{path}.{name}", part, found, seen)
-
-
-def _is_code(value: Any) -> bool:
-    return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

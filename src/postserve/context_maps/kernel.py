@@ -5,13 +5,13 @@ from typing import Literal
 import numpy as np
 
 from postserve import confidence
-from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance
 from postserve.context_maps.pairs import Pairs
+from postserve.context_maps.ridge import RegressionMap
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored
-from postserve.types import FloatArray, Prior, Ridge
+from postserve.types import FloatArray, Ridge
 from postserve.validation import integer, number, one_of
 
 LAST_REBUILD = 32
@@ -21,7 +21,7 @@ BLOCK = 4096
 """Rows whose features are in memory at once while the sums are made anew."""
 
 
-class KernelMap(SharedMap):
+class KernelMap(RegressionMap):
     """phi_hat(x) = sum_i alpha_i k(x_i, x) + c, alpha = (K + lambda I)^{-1} (z - c): k a Matérn kernel.
 
     It is the ridge regression on features f with f(x)·f(x') = k(x, x'), and an intercept: exact
@@ -78,19 +78,10 @@ class KernelMap(SharedMap):
         """True with evidence and the median."""
         return self._models.prior.evidence and self.length_scale == "median"
 
-    @property
-    def prior(self) -> Prior:
-        """The prior in force: noise variance of each output, lambda of kernel and intercept."""
-        return self._models.prior.in_force
-
-    def refit_prior(self) -> None:
-        """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
-        self._models.prior.refit(self._models)
-
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the next rebuild takes as many of the newest pairs."""
         self._pairs.forget(keep)
-        self._models.forget(keep)
+        super().forget(keep)
 
     def _predict(self, X: FloatArray) -> FloatArray:
         return self._models.average(self._rows(self._landmarks.features(X).rows))
@@ -101,10 +92,6 @@ class KernelMap(SharedMap):
         # What the landmarks leave of x is a direction no pair has spoken of: there the prior holds.
         width = np.hypot(width, np.sqrt(features.left / self._models.ridge[0]))
         return self.radius_scale * confidence.map_radius_posterior(width=width, noise_scale=self._noise())
-
-    def _spread(self, X: FloatArray) -> FloatArray:
-        """The posterior standard deviation of each output, as wide as the radius is."""
-        return share_out(self._radius(X), self._noise())
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         if self._rebuilt_at < LAST_REBUILD * self.landmarks:
@@ -148,9 +135,7 @@ class KernelMap(SharedMap):
         return rows
 
     def _noise(self) -> FloatArray:
-        if self._models.prior.evidence:
-            return np.sqrt(self._models.prior.noise_variance)
-        return np.full(self.dim_z, self.noise_scale)
+        return np.full(self.dim_z, super()._noise())  # noise_scale is one number for all outputs
 
     def _arrays(self) -> Arrays:
         return {

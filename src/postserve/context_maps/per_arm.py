@@ -1,4 +1,4 @@
-"""One map an arm, for follow-ups that depend on what was served."""
+"""One map per arm, for follow-ups that depend on what was served."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -32,17 +32,8 @@ class PerArmMap(Persistent):
         if not isinstance(template, ContextMap) or isinstance(template, type):
             raise InvalidInput(f"template is a {type(template).__name__}, wanted a context map")
         self.template = copy.deepcopy(template)
+        self.dim_x, self.dim_z = self.template.dim_x, self.template.dim_z
         self._maps: dict[int, ContextMap] = {}
-
-    @property
-    def dim_x(self) -> int:
-        """Length of x."""
-        return self.template.dim_x
-
-    @property
-    def dim_z(self) -> int:
-        """Length of z."""
-        return self.template.dim_z
 
     @property
     def scale_free(self) -> bool:
@@ -55,23 +46,24 @@ class PerArmMap(Persistent):
         return isinstance(self.template, Merges) and self.template.order_free
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat_a(x), a row an arm; x may have a row an arm, too."""
+        """phi_hat_a(x), one row per arm; x may have one row per arm, too."""
         same = np.ndim(x) == 1  # then arms without a map of their own share one answer
         of_template: FloatArray | None = None
         rows = [np.empty((0, self.dim_z))]
         for own, own_x, arm in self._each(x, arms):
             untaught = same and own is self.template
-            if not untaught or of_template is None:
-                if isinstance(own, SharedMap) and own.answers_alike:
-                    row = own._predict(own_x[None])
-                else:
-                    row = own.predict(own_x, (arm,))
-                of_template = row if untaught else of_template
-            rows.append(of_template if untaught and of_template is not None else row)
+            if untaught and of_template is not None:
+                row = of_template
+            elif isinstance(own, SharedMap) and own.answers_alike:
+                row = own._predict(own_x[None])
+            else:
+                row = own.predict(own_x, (arm,))
+            of_template = row if untaught else of_template
+            rows.append(row)
         return np.concatenate(rows)
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """e_a, an entry an arm."""
+        """e_a, one entry per arm."""
         return np.concatenate([np.empty(0), *(own.radius(x, (arm,)) for own, x, arm in self._each(x, arms))])
 
     def sample(

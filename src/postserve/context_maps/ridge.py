@@ -1,5 +1,7 @@
 """Recursive ridge regression of z on x or on features of it."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,17 +9,46 @@ from postserve import confidence
 from postserve.context_maps.base import SharedMap, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.linalg.prior import as_given
-from postserve.linalg.ridge import one_regression
+from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import fast_path
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
 from postserve.validation import flag, number, one_of, scales
 
 
-class RidgeMap(SharedMap):
+class RegressionMap(SharedMap, abstract=True):
+    """A map whose state is one regression, with a prior that may be learnt."""
+
+    _models: RidgeModels
+    noise_scale: Any
+
+    @property
+    def prior(self) -> Prior:
+        """The prior in force: noise variance of each output, lambda of each block."""
+        return self._models.prior.in_force
+
+    def refit_prior(self) -> None:
+        """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
+        self._models.prior.refit(self._models)
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep, in (0, 1]."""
+        self._models.forget(number("keep", keep, above=0.0, most=1.0))
+
+    def _spread(self, X: FloatArray) -> FloatArray:
+        """The posterior standard deviation of each output, as wide as the radius is."""
+        return share_out(self._radius(X), self._noise())
+
+    def _noise(self) -> FloatArray:
+        """Each output's noise: the learnt one, or what was given."""
+        prior = self._models.prior
+        return np.sqrt(prior.noise_variance) if prior.evidence else self.noise_scale
+
+
+class RidgeMap(RegressionMap):
     """phi_hat(x) = Phi^T f(x), Phi = F^{-1} sum f z^T, F = Lambda + sum f f^T.
 
-    `ridge`: "evidence" (one lambda a block shared by all outputs, each in units of its own second
+    `ridge`: "evidence" (one lambda per block, shared by all outputs, each in units of its own second
     moment), a number, or with an intercept a pair (features, intercept). `features`: any callable
     on x or fitted scikit-learn transformer. `map_radius`, the radius e, times `radius_scale`:
     "posterior" (the posterior standard deviation), "determinant" (the self-normalised bound, from
@@ -80,23 +111,10 @@ class RidgeMap(SharedMap):
         return True
 
     @property
-    def prior(self) -> Prior:
-        """The prior in force: noise variance of each output, lambda of each block."""
-        return self._models.prior.in_force
-
-    @property
     def weights(self) -> FloatArray:
         """Phi, of shape (dim_z, features), a trailing column for the intercept."""
         weights: FloatArray = self._models.weights_of()[0]
         return weights
-
-    def refit_prior(self) -> None:
-        """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
-        self._models.prior.refit(self._models)
-
-    def forget(self, keep: float) -> None:
-        """Multiply the sums by keep, in (0, 1]."""
-        self._models.forget(number("keep", keep, above=0.0, most=1.0))
 
     def merge(self, other: "RidgeMap") -> None:
         """Add what another map of the same settings has learnt."""
@@ -141,10 +159,6 @@ class RidgeMap(SharedMap):
             e = np.asarray(self.map_radius * width)
         return self.radius_scale * e
 
-    def _spread(self, X: FloatArray) -> FloatArray:
-        """The posterior standard deviation of each output, as wide as the radius is."""
-        return share_out(self._radius(X), self._noise())
-
     def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Of a draw of Phi: what it says of one row and of another is as correlated as they are alike."""
         if (X[:1] == X).all():  # one context: its width says all
@@ -161,9 +175,6 @@ class RidgeMap(SharedMap):
     @fast_path
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
         self._models.update_batch(np.zeros(len(X), dtype=np.int64), _f(self, X), Z)
-
-    def _noise(self) -> FloatArray:
-        return np.sqrt(self._models.prior.noise_variance) if self._models.prior.evidence else self.noise_scale
 
     def _arrays(self) -> Arrays:
         return {**self._models.arrays(), "probe": probe(self.features, self.dim_x)}

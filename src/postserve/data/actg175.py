@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from postserve.data.columns import checked_table
 from postserve.data.finding import PathLike
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
-from postserve.data.tables import checked_table
 from postserve.types import BoolArray, FloatArray
 from postserve.validation import one_of
 

@@ -1,5 +1,6 @@
 """Columns of a table as arrays of what they ought to hold, or a word on the first row that does not."""
 
+import io
 import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from postserve.data.finding import extra
+from postserve.data.finding import PathLike, extra, read_checked
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
 from postserve.validation import MAX_NORM, refuse_masked
@@ -22,6 +23,7 @@ Column = npt.NDArray[Any]
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")
 """What stands for nothing in a CSV file."""
 KIND_OF_NUMBERS = "biuf"
+NUMBER = (Real, Decimal, np.number, np.bool_)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -58,6 +60,28 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
     return found
 
 
+def checked_table(
+    name: str, path: PathLike | None, rows: int, types: Mapping[str, str], *, separator: str = ","
+) -> Any:
+    """A set's CSV file as a polars table with these columns, types and rows, or a word on what differs."""
+    content = io.BytesIO(read_checked(name, path))
+    pl = extra("polars")
+    try:
+        table = pl.read_csv(content, separator=separator, infer_schema_length=None, null_values=["NA"])
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(
+            f"{name} cannot be read ({error}), wanted a table of {len(types)} columns"
+        ) from error
+    for column, wanted in types.items():
+        if column not in table.columns:
+            raise InvalidInput(f"{name} has no column {column!r}, wanted {', '.join(types)}")
+        if str(table[column].dtype) != wanted:
+            raise InvalidInput(f"{name} has {table[column].dtype} in column {column!r}, wanted {wanted}")
+    if len(table) != rows:
+        raise InvalidInput(f"{name} has {len(table):,} rows, wanted {rows:,}")
+    return table
+
+
 def numbers(
     told: str, column: Column, rows: IntArray, *, missing: bool = False, hint: str = ""
 ) -> FloatArray:
@@ -67,7 +91,7 @@ def numbers(
         found = values.astype(np.float64)
     else:
         listed = values.tolist()
-        bad = [i for i, value in enumerate(listed) if not (_is_number(value) or is_missing(value))]
+        bad = [i for i, value in enumerate(listed) if not (isinstance(value, NUMBER) or is_missing(value))]
         if bad:
             # Where one row of a file is no number, all rows of its column are read as text: the first that
             # does not say a number, plainly, is meant, if there is one.
@@ -110,10 +134,6 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError, ArithmeticError):  # of pandas.NA, and of a signalling NaN
         return True
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | Decimal | np.number | np.bool_)
 
 
 def _as_float(value: Any) -> float:

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
+from postserve.data.columns import checked_table
 from postserve.data.finding import PathLike
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
-from postserve.data.tables import checked_table
 from postserve.validation import one_of
 
 ROWS = 64_000

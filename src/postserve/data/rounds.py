@@ -49,6 +49,7 @@ class LoggedRounds:
         if not self.x.size:
             raise InvalidInput(f"x has shape {self.x.shape}, wanted at least one row and one column")
         self.z = _own(matrix("z", z, n, None))
+        self.dim_x, self.dim_z = self.x.shape[1], self.z.shape[1]
         self.arms = _own(whole_numbers("arms", arms))
         if self.arms.shape != (n,):
             raise InvalidInput(f"arms has shape {self.arms.shape}, wanted ({n},)")
@@ -58,6 +59,7 @@ class LoggedRounds:
             # Ids are the arms' places in lists: a stray one would make all those below it arms.
             _refuse_rows("arms", self.arms, self.arms > max(n, MOST_UNNAMED), "arm_names where ids are large")
             self.arm_names = tuple(map(str, range(int(self.arms.max()) + 1)))
+        self.n_arms = len(self.arm_names)
         _refuse_rows("arms", self.arms, self.arms >= self.n_arms, f"0 to {self.n_arms - 1}")
         if self.n_arms < 2:
             raise InvalidInput(f"there is {self.n_arms} arm, wanted at least 2: there is nothing to choose")
@@ -81,21 +83,6 @@ class LoggedRounds:
         columns = f"{self.dim_x} columns of x, {self.dim_z} of z"
         arms = f"{self.n_arms} arms ({arms})"
         return f"LoggedRounds({len(self):,} rows, {columns}, {arms}, {missing:,} rewards missing)"
-
-    @property
-    def n_arms(self) -> int:
-        """How many arms there are."""
-        return len(self.arm_names)
-
-    @property
-    def dim_x(self) -> int:
-        """Length of x."""
-        return int(self.x.shape[1])
-
-    @property
-    def dim_z(self) -> int:
-        """Length of z."""
-        return int(self.z.shape[1])
 
     def take(self, rows: npt.ArrayLike) -> "LoggedRounds":
         """Some of the rows, in the order given: their numbers, or a True for each that is wanted."""
@@ -137,7 +124,7 @@ def _standard(columns: FloatArray, names: Sequence[str]) -> FloatArray:
 def _column_names(kind: str, names: Sequence[str], columns: FloatArray) -> tuple[str, ...]:
     found = _texts(f"{kind}_names", names) or tuple(f"{kind}{i}" for i in range(columns.shape[1]))
     if len(found) != columns.shape[1]:
-        raise InvalidInput(f"{kind}_names has {len(found)} names, wanted {columns.shape[1]}: one a column")
+        raise InvalidInput(f"{kind}_names has {len(found)} names, wanted {columns.shape[1]}: one per column")
     return found
 
 
