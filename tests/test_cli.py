@@ -358,3 +358,10 @@ def test_help_tells_defaults_that_depend() -> None:
     shown = " ".join(postserve("reproduce", "--help").output.replace("│", " ").split())
     assert "[default: out, or out/quick]" in shown
     assert "[default: $POSTSERVE_DATA, or what `postserve data fetch` keeps]" in shown
+
+
+def test_warm_up_says_what_it_did_and_where() -> None:
+    told = postserve("warm-up")
+    assert told.exit_code == 0
+    assert "PoLinUCB, joint optimism: " in told.stdout
+    assert told.stdout.splitlines()[-1].startswith("cache: ")

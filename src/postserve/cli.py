@@ -110,6 +110,23 @@ def tune(
         console.print(f"tables: {out / 'tuning' / 'tuning.md'}", soft_wrap=True, markup=False)
 
 
+@app.command("warm-up")
+def warm_up_usual() -> None:
+    """Compile what the usual policies need, so that their first rounds need not wait for it."""
+    console = Console()
+    with told_errors():
+        from postserve.warming import USUAL, cache_folder, warm_up
+
+        for name, make in USUAL.items():
+            with console.status(name):
+                compiled, seconds = warm_up(make())
+            done = f"{len(compiled)} kernels compiled" if compiled else "nothing to compile"
+            console.print(f"{name}: {done}, {seconds:.1f} s", soft_wrap=True, markup=False, highlight=False)
+            if compiled:
+                console.print(f"  {', '.join(sorted(set(compiled)))}", markup=False, highlight=False)
+        console.print(f"cache: {cache_folder()}", soft_wrap=True, markup=False, highlight=False)
+
+
 @data_app.command("list")
 def list_data() -> None:
     """Name the data sets, their terms, and where they are on this machine."""
