@@ -25,6 +25,7 @@ HEADS = {
     "ms": "ms",
     "create_ms": "to create, ms",
     "seconds": "seconds",
+    "full_seconds": "from a full cache, s",
     "mb": "MB",
     "kilobytes": "KB",
     "gb_per_s": "GB/s",
