@@ -49,3 +49,4 @@ from postserve.types import Prior as Prior
 from postserve.types import Rounds as Rounds
 
 __version__: str
+from postserve.warming import warm_up as warm_up
