@@ -222,7 +222,7 @@ def test_every_figures_cells_are_known_again_in_any_order() -> None:
     plans = plan(["all"], quick=True, seeds=2)
 
     def keys() -> list[list[str]]:
-        return [[cell.key for cell in planned.figure.cells(planned.size)] for planned in plans]
+        return [[cell.key for cell in planned.figure.cells(*planned.given)] for planned in plans]
 
     first = keys()
     assert keys() == first
