@@ -12,5 +12,3 @@ Each is compiled at its first use, which takes longer than anything else does. H
 of numpy has the same bits (`linalg/reading.py`), none allocates what can be handed to it, and none is given a
 literal number or a variable that begins as one: Numba would compile it for that as a case of its own.
 """
-
-from postserve.linalg.kernels import compiling as compiling  # which listens from the first kernel on

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
+from postserve.linalg.kernels import compiling as compiling  # which listens from the first kernel on
 from postserve.types import FloatArray, IntArray
 
 Array: TypeAlias = Any
