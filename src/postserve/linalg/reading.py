@@ -1,10 +1,8 @@
 """What regressions hold, read in full or in part, whichever form it has.
 
-What is only a copy of what is stored needs no kernel, and so none that has to be compiled first; the bits
-are the same.
+Kernels that read a model in any form take long to compile: dense models, and models that know nothing, are
+read with less. The bits are the same.
 """
-
-from functools import cache
 
 import numpy as np
 
@@ -29,7 +27,7 @@ def vectors(held: Held, plane: int, models: IntArray | None) -> FloatArray:
     """The moment, or the weights, of each, or of all models: (models, outputs, dim)."""
     models = np.arange(len(held.place)) if models is None else models
     place = present(held, models).place[models]
-    if (place >= 0).all():
+    if _all_dense(place):
         return np.asarray(held.vectors[plane, place])
     found = np.empty((len(models), *held.vectors.shape[2:]))
     kernels.vectors(plane, models, found, *held)
@@ -48,16 +46,12 @@ def matrices(
     rows, columns = rows or whole, columns or whole
     place = present(held, models).place[models]
     found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
-    if (place >= 0).all():
-        entries = _packed_index(len(held.prior))[rows, columns]
-        np.take(held.symmetric[plane][place], entries, axis=1, out=found)
+    if rows == columns == whole and _all_dense(place):
+        kernels.unpack_some(held.symmetric[plane], place, found)
     else:
         kernels.matrices(plane, models, rows.start, columns.start, found, *held)
     return found
 
 
-@cache
-def _packed_index(dim: int) -> IntArray:
-    """Where each entry of a symmetric matrix stands among the rows of its lower triangle."""
-    low, high = np.sort(np.indices((dim, dim)), axis=0)
-    return np.asarray(high * (high + 1) // 2 + low)
+def _all_dense(place: IntArray) -> bool:
+    return bool(place[0] >= 0 if len(place) == 1 else (place >= 0).all())

@@ -534,6 +534,13 @@ def unpack(packed: FloatArray, matrix: FloatArray) -> None:
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def unpack_some(packed: FloatArray, place: IntArray, out: FloatArray) -> None:
+    """`unpack` of the matrices at these places: `matrices` of dense models."""
+    for i in range(place.shape[0]):
+        unpack(packed[place[i]], out[i])
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def matrices(
     plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
 ) -> None:
