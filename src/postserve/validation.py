@@ -141,6 +141,11 @@ def one_of(name: str, value: T, options: Sequence[T]) -> T:
     return value
 
 
+def one_of_or_number(name: str, value: Any, options: Sequence[str], **limits: float) -> Any:
+    """One of the named options, or a number within the limits."""
+    return one_of(name, value, options) if isinstance(value, str) else number(name, value, **limits)
+
+
 def generator(rng: Any) -> np.random.Generator:
     """A numpy random generator."""
     if not isinstance(rng, np.random.Generator):

@@ -169,6 +169,12 @@ def bad_input_is_refused(make: Make) -> None:
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
     (x, arm, z, _), rng = in_turn(policy, rounds)[0], np.random.default_rng(0)
+
+    def require_refused(what: str, *served: Any) -> None:
+        require_invalid(f"update with {what}", policy.update, *served, 1.0)
+        require_invalid(f"observe with {what}", policy.observe, *served)
+        require_invalid(f"credit with {what}", policy.credit, *served, 1.0, z_hat=z)
+
     bad_vectors: dict[str, Any] = {
         "NaN": np.where(np.arange(len(x)) == 0, np.nan, x),
         "infinity": np.where(np.arange(len(x)) == 0, np.inf, x),
@@ -183,22 +189,17 @@ def bad_input_is_refused(make: Make) -> None:
     for what, bad in bad_vectors.items():
         if policy.arms or what != "a matrix":  # a row is a decision set
             require_invalid(f"select with x = {what}", choose, policy, bad, z, rng)
-        require_invalid(f"update with x = {what}", policy.update, bad, arm, z, 1.0)
-        require_invalid(f"observe with x = {what}", policy.observe, bad, arm, z)
-        require_invalid(f"credit with x = {what}", policy.credit, bad, arm, z, 1.0, z_hat=z)
+        require_refused(f"x = {what}", bad, arm, z)
     if policy.dim_z is not None:
         for bad in (np.full(len(z), np.nan), np.full(len(z), np.inf), np.append(z, 1.0), "z", z[None]):
-            require_invalid(f"update with z = {bad}", policy.update, x, arm, bad, 1.0)
-            require_invalid(f"observe with z = {bad}", policy.observe, x, arm, bad)
-            require_invalid(f"credit with z = {bad}", policy.credit, x, arm, bad, 1.0, z_hat=z)
+            require_refused(f"z = {bad}", x, arm, bad)
             require_invalid(f"z_hat = {bad}", policy.credit, x, arm, z, 1.0, z_hat=bad)
     for bad in (np.nan, np.inf, None, "1", 1e200, [1.0]):
         require_invalid(f"update with reward = {bad}", policy.update, x, arm, z, bad)
         require_invalid(f"credit with reward = {bad}", policy.credit, x, arm, z, bad, z_hat=z)
     unknown = [max(policy.arms) + 1] if policy.arms else []
     for bad in (*unknown, -1, 0.0, "0", None, True):
-        require_invalid(f"update with arm = {bad}", policy.update, x, bad, z, 1.0)
-        require_invalid(f"observe with arm = {bad}", policy.observe, x, bad, z)
+        require_refused(f"arm = {bad}", x, bad, z)
     for bad in ([], unknown or [0], [arm, arm], [0.5], "0", arm):
         require_invalid(f"arms = {bad}", choose, policy, x, z, rng, arms=bad)
     for bad in (None, 0, np.random.RandomState(0)):

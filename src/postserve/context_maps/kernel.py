@@ -12,7 +12,7 @@ from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, Ridge
-from postserve.validation import integer, number, one_of
+from postserve.validation import integer, number, one_of_or_number
 
 LAST_REBUILD = 32
 """After this many times as many pairs as landmarks nothing is chosen anew: landmarks and length
@@ -58,18 +58,14 @@ class KernelMap(RegressionMap):
     ) -> None:
         super().__init__(dim_x, dim_z)
         self.smoothness = number("smoothness", smoothness, above=0.0, most=50.0)
-        if isinstance(length_scale, str):
-            one_of("length_scale", length_scale, ("median",))
-        else:
-            length_scale = number("length_scale", length_scale, above=0.0)
-        self.length_scale = length_scale
+        self.length_scale = one_of_or_number("length_scale", length_scale, ("median",), above=0.0)
         self.landmarks = integer("landmarks", landmarks, least=1)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self._pairs = Pairs(dim_x, dim_z)
         self._rebuilt_at = 0  # how many pairs had come by then
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
-        self._landmarks.length = 0.0 if isinstance(length_scale, str) else length_scale
+        self._landmarks.length = 0.0 if length_scale == "median" else self.length_scale
         self._models = self._fresh_models(ridge)
         self.ridge = as_given(ridge)
 

@@ -13,7 +13,7 @@ from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import fast_path
 from postserve.types import FloatArray, MapRadius, Prior, Ridge
-from postserve.validation import flag, number, one_of, scales
+from postserve.validation import flag, number, one_of_or_number, scales
 
 
 class RegressionMap(SharedMap, abstract=True):
@@ -86,11 +86,8 @@ class RidgeMap(RegressionMap):
         self.intercept = flag("intercept", intercept)
         self._plain = features is None and not self.intercept  # then f(x) is x
         self._dim_f = count_features(features, self.dim_x)
-        if isinstance(map_radius, str):
-            one_of("map_radius", map_radius, ("posterior", "determinant", "assumption"))
-        else:
-            map_radius = number("map_radius", map_radius, least=0.0)
-        self.map_radius = map_radius
+        kinds = ("posterior", "determinant", "assumption")
+        self.map_radius = one_of_or_number("map_radius", map_radius, kinds, least=0.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self.noise_scale = scales("noise_scale", noise_scale, self.dim_z)
         self.row_bound = scales("row_bound", row_bound, self.dim_z)

@@ -61,7 +61,13 @@ def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k"
     _refuse(told, "rating", rating, (rating < 1) | (rating > 5), "1 to 5")
     user_ids, users = np.unique(user, return_inverse=True)
     movie_ids, movies = np.unique(movie, return_inverse=True)
-    _refuse_twice(told, user, movie, users * len(movie_ids) + movies)
+    pairs = users * len(movie_ids) + movies
+    order = np.argsort(pairs, kind="stable")
+    again = order[1:][np.diff(pairs[order]) == 0]
+    if len(again):
+        row = again.min()
+        pair = f"user {user[row]} and movie {movie[row]}"
+        raise InvalidInput(f"{told} has {pair} again in row {row + 1}, wanted each pair once")
     for what, got, wanted in (
         ("rows", len(rows), kind.rows),
         ("users", len(user_ids), kind.users),
@@ -94,12 +100,3 @@ def _refuse(told: str, column: str, values: IntArray, bad: npt.NDArray[np.bool_]
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidInput(f"{told} has {column} {values[row]} in row {row + 1}, wanted {wanted}")
-
-
-def _refuse_twice(told: str, user: IntArray, movie: IntArray, pairs: IntArray) -> None:
-    order = np.argsort(pairs, kind="stable")
-    again = order[1:][np.diff(pairs[order]) == 0]
-    if len(again):
-        row = again.min()
-        pair = f"user {user[row]} and movie {movie[row]}"
-        raise InvalidInput(f"{told} has {pair} again in row {row + 1}, wanted each pair once")

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from postserve import confidence
+from postserve.environments.linear_rewards import on_sphere
 from postserve.errors import InvalidInput
+from postserve.linalg.ridge import RidgeModels
 from postserve.types import FloatArray
 from postserve.validation import integer, number
 
-REFRESH = 64
-"""Rounds after which the inverses are computed anew: rank-one updates lose digits."""
 FARTHEST = 1e8
 """The most that a squared length may be in units of the ridge: beyond, rounding would be judged."""
 
@@ -69,56 +69,34 @@ def confidence_coverage(
         )
     phi = rng.standard_normal((runs, dim_z, dim_x))
     phi /= np.linalg.norm(phi, 2, axis=(1, 2), keepdims=True)
-    weights = np.concatenate([_on_sphere(rng, runs, dim) for dim in (dim_x, dim_z)], axis=1)
-    # All runs at once, one arm each.
-    gram = np.tile(ridge * np.eye(dim_u), (runs, 1, 1))
-    inverse = np.tile(np.eye(dim_u) / ridge, (runs, 1, 1))
-    moment, estimate = np.zeros((runs, dim_u)), np.zeros((runs, dim_u))
-    log_det, pulls = np.zeros(runs), np.zeros(runs)
+    weights = np.concatenate([on_sphere(rng, runs, dim) for dim in (dim_x, dim_z)], axis=1)
+    models, all_runs = RidgeModels(runs, {"u": dim_u}, ridge=ridge), np.arange(runs)  # one arm per run
     inside = np.empty((2, horizon, runs), dtype=bool)
+    common = {"ridge": ridge, "noise_scale": noise_scale, "delta": delta}
 
     def radii() -> FloatArray:
         """zeta of each run, in the closed and the determinant form."""
-        closed = confidence.arm_radius_closed_form(
-            ridge=ridge, pulls=pulls, dim_u=dim_u, noise_scale=noise_scale, u_bound=u_bound, delta=delta
-        )
-        determinant = confidence.arm_radius_determinant(
-            ridge=ridge, log_det_ratio=log_det, noise_scale=noise_scale, delta=delta
-        )
+        closed = confidence.arm_radius_closed_form(pulls=models.pulls, dim_u=dim_u, u_bound=u_bound, **common)
+        determinant = confidence.arm_radius_determinant(log_det_ratio=models.log_det, **common)
         return np.array([closed, determinant])
 
     zeta = radii()
     for t in range(horizon):
         x = _in_ball(rng, runs, dim_x)
         mean = np.einsum("rij,rj->ri", phi, x)
-        u_hat = np.concatenate([x, mean], axis=1)
-        width = np.sqrt((u_hat * np.einsum("rij,rj->ri", inverse, u_hat)).sum(axis=1))
-        chosen = (u_hat * estimate).sum(axis=1) + zeta[1] * width >= 0.0
+        means, widths = models.project(np.concatenate([x, mean], axis=1), all_runs)
+        chosen = np.flatnonzero(means[:, 0] + zeta[1] * widths >= 0.0)
         u = np.concatenate([x, mean + z_noise * _in_ball(rng, runs, dim_z)], axis=1)
         reward = (u * weights).sum(axis=1) + noise_scale * rng.standard_normal(runs)
-        u *= chosen[:, None]  # a row of zeros teaches nothing
-        along = np.einsum("rij,rj->ri", inverse, u)
-        gain = (along * u).sum(axis=1)
-        gram += u[:, :, None] * u[:, None, :]
-        inverse -= along[:, :, None] * along[:, None, :] / (1.0 + gain)[:, None, None]
-        if t % REFRESH == REFRESH - 1:
-            inverse[:] = np.linalg.inv(gram)
-        moment += reward[:, None] * u
-        log_det += np.log1p(gain)
-        pulls += chosen
-        estimate = np.einsum("rij,rj->ri", inverse, moment)
+        models.update_batch(chosen, u[chosen], reward[chosen, None])
         zeta = radii()
-        miss = estimate - weights
-        inside[:, t] = np.sqrt((miss * np.einsum("rij,rj->ri", gram, miss)).sum(axis=1)) <= zeta
+        miss = models.weights_of()[:, 0] - weights
+        square = np.einsum("ri,rij,rj->r", miss, models.gram_of(), miss) + ridge * (miss**2).sum(axis=1)
+        inside[:, t] = np.sqrt(square) <= zeta
     return Coverage(
         *(Covered(form.mean(axis=1), np.logical_and.accumulate(form).mean(axis=1)) for form in inside)
     )
 
 
-def _on_sphere(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    points = rng.standard_normal((n, dim))
-    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
-
-
 def _in_ball(rng: np.random.Generator, n: int, dim: int) -> FloatArray:
-    return np.asarray(_on_sphere(rng, n, dim) * rng.random((n, 1)) ** (1.0 / dim))
+    return np.asarray(on_sphere(rng, n, dim) * rng.random((n, 1)) ** (1.0 / dim))
