@@ -16,6 +16,8 @@ from postserve.validation import context, generator, integer, vector
 class SharedMap(HasSteps, abstract=True):
     """One map for all arms: subclasses predict, measure their radius and learn, of checked arrays."""
 
+    order_free: ClassVar[bool] = False
+    """Whether the map is a function of sums: any order of updates, and merging, give the same."""
     answers_alike: ClassVar[bool] = True
     """Whether the verbs are these, so that all arms get one answer: policies ask for it once, by rows."""
 
@@ -31,11 +33,6 @@ class SharedMap(HasSteps, abstract=True):
     @property
     def scale_free(self) -> bool:
         """Whether scaling x or z by a power of two scales predictions and radius exactly."""
-        return False
-
-    @property
-    def order_free(self) -> bool:
-        """Whether the map is a function of sums: any order of updates, and merging, give the same."""
         return False
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:

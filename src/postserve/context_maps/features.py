@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from postserve.types import FloatArray
 from postserve.validation import matrix, vector
 
 
-@runtime_checkable
 class Transformer(Protocol):
     """What a fitted scikit-learn transformer offers: rows in, rows out."""
 

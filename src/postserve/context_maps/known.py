@@ -21,17 +21,13 @@ class KnownMap(SharedMap):
     """
 
     _shared = ("function",)
+    order_free = True
 
     def __init__(self, dim_x: int, dim_z: int, function: Callable[[FloatArray], npt.ArrayLike]) -> None:
         super().__init__(dim_x, dim_z)
         if not callable(function):
             raise InvalidInput(f"function is a {type(function).__name__}, wanted a callable")
         self.function = function
-
-    @property
-    def order_free(self) -> bool:
-        """True: there is nothing to learn."""
-        return True
 
     def forget(self, keep: float) -> None:
         """Nothing was learnt, nothing is forgotten."""

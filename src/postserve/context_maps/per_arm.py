@@ -104,8 +104,7 @@ class PerArmMap(Persistent):
         """Weigh down what every arm's map has learnt."""
         if not isinstance(self.template, Forgets):
             raise InvalidInput(f"{self.template!r} cannot forget, wanted a map that does")
-        self.template.forget(keep)
-        for own in self._maps.values():
+        for own in (self.template, *self._maps.values()):
             if isinstance(own, Forgets):
                 own.forget(keep)
 

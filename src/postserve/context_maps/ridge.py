@@ -65,6 +65,7 @@ class RidgeMap(RegressionMap):
     """
 
     _shared = ("features",)
+    order_free = True  # sums do not know the order in which they were added
 
     def __init__(
         self,
@@ -103,11 +104,6 @@ class RidgeMap(RegressionMap):
         return self._models.prior.evidence and self.features is None and self.map_radius == "posterior"
 
     @property
-    def order_free(self) -> bool:
-        """True: the sums do not know the order in which they were added."""
-        return True
-
-    @property
     def weights(self) -> FloatArray:
         """Phi, of shape (dim_z, features), a trailing column for the intercept."""
         weights: FloatArray = self._models.weights_of()[0]
@@ -131,27 +127,21 @@ class RidgeMap(RegressionMap):
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
         """e where ||f||_{F^{-1}} is that."""
-        models, noise = self._models, self._noise()
+        models, common = self._models, {"width": width, "noise_scale": self._noise()}
         if self.map_radius == "posterior":
-            e = confidence.map_radius_posterior(width=width, noise_scale=noise)
+            e = confidence.map_radius_posterior(**common)
         elif self.map_radius == "determinant":
             e = confidence.map_radius_determinant(
-                width=width,
                 log_det_ratio=float(models.log_det[0]),
                 ridge=models.ridge,
-                noise_scale=noise,
                 row_bound=self.row_bound,
                 delta=self.delta,
                 dim_z=self.dim_z,
+                **common,
             )
         elif self.map_radius == "assumption":
-            e = confidence.map_radius_assumption(
-                width=width,
-                pairs=float(models.pulls[0]),
-                noise_scale=noise,
-                delta=self.delta,
-                map_rate=self.map_rate,
-            )
+            pairs, rate = float(models.pulls[0]), self.map_rate
+            e = confidence.map_radius_assumption(pairs=pairs, delta=self.delta, map_rate=rate, **common)
         else:
             e = np.asarray(self.map_radius * width)
         return self.radius_scale * e

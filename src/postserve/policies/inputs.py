@@ -34,6 +34,8 @@ class Inputs:
         self.name = name
         self.dim = dim
         self.features = features
+        self.label = name if features is None else f"{name}_features({name})"
+        """What it is that the models see."""
         self.is_ready = plain_vector_check(dim if features is None else -1)  # no vector is that long
         """Whether a value is already what the models see: nothing to convert, nothing to refuse."""
         if features is not None:
@@ -80,11 +82,6 @@ class Inputs:
         if self.features is None or self.dim is None:
             return np.empty(0)
         return probe(self.features, getattr(self.features, "n_features_in_", self.dim))
-
-    @property
-    def label(self) -> str:
-        """What it is that the models see."""
-        return self.name if self.features is None else f"{self.name}_features({self.name})"
 
     def _without_names(self, value: Any) -> Any:
         """Numbers as they are; names are refused, or not looked at where nothing is."""

@@ -183,14 +183,9 @@ def regret_bound(
     noise_scale = number("noise_scale", noise_scale, least=0.0)
     z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
     share = shares(delta, n_arms=n_arms)
-    clipped, unclipped, longest = _map_steps(
-        horizon=horizon,
-        n_maps=n_arms if kind == "action_dependent" else 1,
-        map_rate=map_rate,
-        map_dim=dim_u if map_dim is None else map_dim,
-        x_bound=u_bound if x_bound is None else x_bound,
-        map_ridge=map_ridge,
-    )
+    n_maps = n_arms if kind == "action_dependent" else 1
+    map_dim, x_bound = dim_u if map_dim is None else map_dim, u_bound if x_bound is None else x_bound
+    clipped, unclipped, longest = _map_steps(horizon, n_maps, map_rate, map_dim, x_bound, map_ridge)
     map_constant = number("map_constant", map_constant, least=0.0)
     log_det = _log_det(horizon, n_arms, dim_u, u_bound, ridge)
     common = {
@@ -248,14 +243,8 @@ def optimal_ridge(
     >>> round(ridge, 6), round(3.0 / 2.0 * math.sqrt(2.0 * math.log(1.25)), 6)
     (1.002071, 1.002071)
     """
-    _, unclipped, _ = _map_steps(
-        horizon=integer("horizon", horizon, least=1),
-        n_maps=1,
-        map_rate=map_rate,
-        map_dim=map_dim,
-        x_bound=u_bound if x_bound is None else x_bound,
-        map_ridge=map_ridge,
-    )
+    horizon, x_bound = integer("horizon", horizon, least=1), u_bound if x_bound is None else x_bound
+    _, unclipped, _ = _map_steps(horizon, 1, map_rate, map_dim, x_bound, map_ridge)
     error_sum = number("map_constant", map_constant, above=0.0) * unclipped
     reach = number("beta_bound", beta_bound, above=0.0) * number("u_bound", u_bound, above=0.0)
     return reach * error_sum / number("w_bound", w_bound, above=0.0)
@@ -267,7 +256,7 @@ def _clipping(times: float, longest: float) -> float:
 
 
 def _map_steps(
-    *, horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
+    horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
 ) -> tuple[float, float, float]:
     """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one of them."""
     alpha = number("map_rate", map_rate, above=0.0, most=0.5)

@@ -66,18 +66,15 @@ def noisy_gram_factor(
     half = solve_triangular(root, U.T @ noise, lower=True)
     cross = float(np.linalg.norm(half, 2)) ** 2
     smallest_noise = max(0.0, float(np.linalg.eigvalsh(noise.T @ noise)[0]))
-    log_det_ratio = 2.0 * float(np.log(np.diag(root)).sum()) - dim_u * math.log(ridge)
+    log_det, scale = 2.0 * float(np.log(np.diag(root)).sum()), scales("noise_scale", noise_scale, dim_z)
+    grown = log_det - dim_u * math.log(ridge)
+    bound = noisy_gram_bound(
+        n=n, log_det_ratio=grown, noise_scale=scale, sigma=sigma, delta=delta, noise_bound=noise_bound
+    )
     return NoisyGram(
         ratio=1.0 / float(least),
         factor=_factor(cross, smallest_noise),
-        bound=noisy_gram_bound(
-            n=n,
-            log_det_ratio=log_det_ratio,
-            noise_scale=scales("noise_scale", noise_scale, dim_z),
-            sigma=sigma,
-            delta=delta,
-            noise_bound=noise_bound,
-        ),
+        bound=bound,
         cross=cross,
         smallest_noise=smallest_noise,
     )
@@ -139,17 +136,13 @@ def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: 
     180.0
     """
     n, dim_z = integer("n", n, least=1), integer("dim_z", dim_z, least=1)
-    length = None if noise_bound is None else number("noise_bound", noise_bound, above=0.0)
-    most = None if length is None else length * (1.0 + ROUNDING)
-    sigma = number("sigma", sigma, least=0.0, most=most)
     delta = number("delta", delta, above=0.0, below=1.0)
-    if length is None:
+    if noise_bound is None:
         root = math.sqrt(n) - math.sqrt(dim_z) - math.sqrt(-2.0 * math.log(delta))
-        return sigma**2 * max(0.0, root) ** 2
-    mean = n * sigma**2
-    if mean == 0.0:
-        return 0.0
-    lost = length * math.sqrt(2.0 * math.log(dim_z / delta) / mean)
+        return number("sigma", sigma, least=0.0) ** 2 * max(0.0, root) ** 2
+    length = number("noise_bound", noise_bound, above=0.0)
+    mean = n * number("sigma", sigma, least=0.0, most=length * (1.0 + ROUNDING)) ** 2
+    lost = length * math.sqrt(2.0 * math.log(dim_z / delta) / mean) if mean > 0.0 else 1.0
     return mean * max(0.0, 1.0 - lost)
 
 
