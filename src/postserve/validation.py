@@ -1,7 +1,8 @@
 """Checks at the public edges; behind them every array is float64, finite and of the right shape."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
@@ -175,6 +176,17 @@ def arm_ids(name: str, value: Any) -> IntArray:
     if len(twice):
         raise InvalidInput(f"{name} has {twice[0]} more than once, wanted each arm once")
     return array
+
+
+@contextmanager
+def errors_as_invalid_input(got: str, wanted: str) -> Iterator[None]:
+    """Whatever is raised inside, by a function or a file of a user's, becomes InvalidInput, which says so."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise InvalidInput(f"{got} ({type(error).__name__}: {error}), wanted {wanted}") from error
 
 
 def refuse_masked(name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.types import FloatArray
-from postserve.validation import matrix, vector
+from postserve.validation import errors_as_invalid_input, matrix, vector
 
 
 class Transformer(Protocol):
@@ -55,14 +55,9 @@ def count_features(features: Features | None, dim_x: int) -> int:
     """How many features there are, asked at x = 0 (where their values need not be finite)."""
     if features is not None:
         check_callable("features", features)
-    try:
-        with np.errstate(all="ignore"):
-            shape = np.shape(raw_features(features, np.zeros(dim_x)))
-    except Exception as error:
-        raise InvalidInput(
-            f"features fail at x = 0 ({type(error).__name__}: {error}), "
-            f"wanted a callable or fitted transformer on {dim_x} numbers"
-        ) from error
+    wanted = f"a callable or fitted transformer on {dim_x} numbers"
+    with errors_as_invalid_input("features fail at x = 0", wanted), np.errstate(all="ignore"):
+        shape = np.shape(raw_features(features, np.zeros(dim_x)))
     if len(shape) != 1 or shape[0] == 0:
         raise InvalidInput(f"features(x) has shape {shape}, wanted (n,)")
     return int(shape[0])

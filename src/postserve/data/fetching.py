@@ -24,6 +24,7 @@ from postserve.data.rda import as_npz, ratings_of
 from postserve.data.registry import MOST_BYTES, DataSet, data_set
 from postserve.errors import InvalidInput
 from postserve.files import locked, whole_file
+from postserve.validation import errors_as_invalid_input
 
 _TIMEOUT = 30.0
 """Seconds without a byte after which a server is given up."""
@@ -122,21 +123,19 @@ def _kept(known: DataSet, address: str, download: bytes) -> bytes:
         return as_npz(ratings_of(download, known.inside))
     if known.form == "file":
         return download
-    try:
-        with zipfile.ZipFile(io.BytesIO(download)) as archive:
-            names = archive.namelist()
-            if known.inside not in names:
-                among = ", ".join(names[:5]) or "nothing"
-                raise InvalidInput(f"{address} has {among}, wanted {known.inside} in it")
-            size = archive.getinfo(known.inside).file_size
-            check_size(known, size, f"{known.inside} in {address}")
-            with archive.open(known.inside) as member:
-                return member.read(size)  # no more is unpacked than that, whatever there is
-    except InvalidInput:
-        raise
-    except Exception as error:  # zipfile and zlib each have their own, and none for damage alone
-        got = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"{address} is no whole zip ({got}), wanted one with {known.inside}") from error
+    # zipfile and zlib each have their own exceptions, and none for damage alone
+    with (
+        errors_as_invalid_input(f"{address} is no whole zip", f"one with {known.inside}"),
+        zipfile.ZipFile(io.BytesIO(download)) as archive,
+    ):
+        names = archive.namelist()
+        if known.inside not in names:
+            among = ", ".join(names[:5]) or "nothing"
+            raise InvalidInput(f"{address} has {among}, wanted {known.inside} in it")
+        size = archive.getinfo(known.inside).file_size
+        check_size(known, size, f"{known.inside} in {address}")
+        with archive.open(known.inside) as member:
+            return member.read(size)  # no more is unpacked than that, whatever there is
 
 
 def _cause(error: BaseException) -> str:

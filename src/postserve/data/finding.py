@@ -11,6 +11,7 @@ import numpy as np
 
 from postserve.data.registry import DataSet, data_set
 from postserve.errors import InvalidInput
+from postserve.validation import errors_as_invalid_input
 
 PathLike = str | os.PathLike[str]
 
@@ -123,12 +124,9 @@ def _command(known: DataSet, path: PathLike | None) -> str:
 
 
 def _matrix(known: DataSet, content: bytes, told: str) -> bytes:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            matrix = arrays[MATRIX]
-    except Exception as error:  # numpy, zipfile and zlib each have their own, and none for damage alone
-        got = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"{told} is no whole .npz ({got}), wanted one with {MATRIX!r}") from error
+    # numpy, zipfile and zlib each have their own exceptions, and none for damage alone
+    with errors_as_invalid_input(f"{told} is no whole .npz", f"one with {MATRIX!r}"):
+        matrix = np.load(io.BytesIO(content), allow_pickle=False)[MATRIX]
     if matrix.dtype != np.float32:
         raise InvalidInput(f"{told} has {MATRIX} of dtype {matrix.dtype}, wanted float32")
     content = bytes(matrix.astype("<f4", copy=False).tobytes())

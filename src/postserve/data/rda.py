@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from postserve.data.finding import MATRIX, extra
 from postserve.errors import InvalidInput
+from postserve.validation import errors_as_invalid_input
 
 
 def ratings_of(content: bytes, name: str) -> npt.NDArray[np.float32]:
@@ -25,16 +26,10 @@ def ratings_of(content: bytes, name: str) -> npt.NDArray[np.float32]:
     # Said so, rdata does not warn that it has no classes for these two; of the texts beside them, which are
     # not used, no byte is wrong in latin-1.
     classes = {"realRatingMatrix": as_it_is, "dgCMatrix": as_it_is, **rdata.conversion.DEFAULT_CLASS_MAP}
-    try:
-        found = rdata.read_rda(
-            io.BytesIO(content),
-            constructor_dict=classes,
-            default_encoding="latin-1",
-            force_default_encoding=True,
-        )
-    except Exception as error:  # it has no exceptions of its own: what it does not know ends in any of them
-        got = f"{type(error).__name__}: {error}"
-        raise InvalidInput(f"the .rda cannot be read by rdata ({got}), wanted {name} in it") from error
+    encoding = {"default_encoding": "latin-1", "force_default_encoding": True}
+    # It has no exceptions of its own: what it does not know ends in any of them.
+    with errors_as_invalid_input("the .rda cannot be read by rdata", f"{name} in it"):
+        found = rdata.read_rda(io.BytesIO(content), constructor_dict=classes, **encoding)
     if name not in found:
         raise InvalidInput(f"the .rda has {', '.join(found) or 'nothing'}, wanted {name}")
     return _dense(name, getattr(found[name], "data", None))

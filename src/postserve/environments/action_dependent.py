@@ -47,7 +47,8 @@ class ActionDependentEnvironment(LinearRowRewards):
         rng, theta, beta = unit_weights(seed, n_arms, dim_x, dim_z)
         make = make_phi if self.maps == "shared" else partial(make_phis, n=len(theta))
         made = make(phi, theta.shape[1], beta.shape[1], scale=scale, rng=rng)
-        super().__init__(theta, beta, made, n_rows=len(theta), z_noise=z_noise, **reward)
+        super().__init__(theta, beta, made, z_noise=z_noise, **reward)
+        self._n_rows = self.n_arms
 
     def _checked(self, x: npt.ArrayLike) -> FloatArray:
         return matrix("x", x, self.n_arms, self.dim_x)

@@ -49,14 +49,14 @@ class CatalogueEnvironment(LinearRowRewards):
         n_arms, dim_x = integer("n_arms", n_arms, least=1), integer("dim_x", dim_x, least=1)
         dim_z = integer("dim_z", dim_z, least=1)
         self.own = number("own", own, least=0.0)
-        self.n_eligible = integer("n_eligible", n_eligible, least=1)
+        self.n_eligible = self._n_rows = integer("n_eligible", n_eligible, least=1)
         if self.n_eligible > n_arms:
             raise InvalidInput(f"n_eligible is {n_eligible}, wanted at most {n_arms}, the number of arms")
         theta, beta = (
             on_sphere(rng, 1, dim) + self.own * on_sphere(rng, n_arms, dim) for dim in (dim_x, dim_z)
         )
         made = make_phi(phi, dim_x, dim_z, scale=scale, rng=rng)
-        super().__init__(theta, beta, made, n_rows=self.n_eligible, z_noise=z_noise, **reward)
+        super().__init__(theta, beta, made, z_noise=z_noise, **reward)
 
     @property
     def rounds_at_once(self) -> int:

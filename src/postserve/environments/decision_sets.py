@@ -36,8 +36,8 @@ class DecisionSetEnvironment(LinearRowRewards):
         seed: int = 0,
         **reward: Unpack[RewardSettings],
     ) -> None:
-        self.n_candidates = integer("n_candidates", n_candidates, least=1)
+        self.n_candidates = self._n_rows = integer("n_candidates", n_candidates, least=1)
         rng, theta, beta = unit_weights(seed, 1, dim_x, dim_z)
         made = make_phi(phi, theta.shape[1], beta.shape[1], scale=scale, rng=rng)
-        super().__init__(theta, beta, made, n_rows=self.n_candidates, z_noise=z_noise, **reward)
+        super().__init__(theta, beta, made, z_noise=z_noise, **reward)
         self.n_arms = self.n_candidates

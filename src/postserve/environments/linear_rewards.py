@@ -1,6 +1,6 @@
 """What environments with linear rewards have in common: all but their weights and their phi."""
 
-from typing import Literal, TypeAlias, TypedDict, Unpack
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -97,18 +97,8 @@ class LinearRowRewards(LinearRewards):
     of rows, one result each.
     """
 
-    def __init__(
-        self,
-        theta: FloatArray,
-        beta: FloatArray,
-        phi: MadePhi,
-        *,
-        n_rows: int,
-        z_noise: Noise,
-        **reward: Unpack[RewardSettings],
-    ) -> None:
-        super().__init__(theta, beta, phi, z_noise=z_noise, **reward)
-        self._n_rows = n_rows
+    _n_rows: int
+    """How many rows a round has; subclasses set it."""
 
     @property
     def rounds_at_once(self) -> int:

@@ -6,9 +6,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import matrix, number
+from postserve.validation import errors_as_invalid_input, matrix, number
 
 Shape: TypeAlias = tuple[int, int]
 Noise: TypeAlias = float | Callable[[np.random.Generator, Shape], npt.ArrayLike]
@@ -25,13 +24,9 @@ def check_noise(name: str, noise: Noise, dim: int) -> Noise:
     if not callable(noise):
         return number(name, noise, least=0.0)
     shape = (3, dim)
-    try:
+    wanted = "a number or a function of a generator and a shape"
+    with errors_as_invalid_input(f"{name} fails on (rng, {shape})", wanted):
         drawn = noise(np.random.default_rng(0), shape)
-    except Exception as error:
-        raise InvalidInput(
-            f"{name} fails on (rng, {shape}) ({type(error).__name__}: {error}), "
-            f"wanted a number or a function of a generator and a shape"
-        ) from error
     matrix(f"{name}(rng, {shape})", drawn, *shape)
     return noise
 

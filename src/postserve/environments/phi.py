@@ -10,7 +10,7 @@ import numpy.typing as npt
 from postserve.context_maps.features import Features, count_features
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import matrix, number, one_of
+from postserve.validation import errors_as_invalid_input, matrix, number, one_of
 
 HALF_WIDTH = 10.0
 """x is uniform on [-10, 10] in each direction."""
@@ -33,11 +33,7 @@ def linear(x: FloatArray) -> FloatArray:
 
 PhiName: TypeAlias = Literal["polynomial", "periodic", "linear"]
 Phi: TypeAlias = PhiName | Callable[[FloatArray], npt.ArrayLike]
-FEATURES: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "polynomial": polynomial,
-    "periodic": periodic,
-    "linear": linear,
-}
+FEATURES = {h.__name__: h for h in (polynomial, periodic, linear)}
 
 
 class MadePhi(NamedTuple):
@@ -63,7 +59,10 @@ def make_phi(
         count_features(features, dim_x)
     if callable(phi):
         own = partial(_own, phi, scale, dim_z)
-        _try(own, dim_x, dim_z)
+        X = np.linspace(-HALF_WIDTH, HALF_WIDTH, 3 * dim_x).reshape(3, dim_x)
+        wanted = f"a function that gives one of shape (3, {dim_z})"
+        with errors_as_invalid_input(f"phi fails on a batch of shape {X.shape}", wanted):
+            own(X)  # to say now, and not in mid-run, what is wrong with it
         return MadePhi(partial(_of_rows, own), scale, features)
     h = named(phi)
     mixed = partial(_mixed, h, scale, mixing(rng, dim_x, dim_z))
@@ -116,17 +115,3 @@ def _mixed_apart(
 
 def _own(phi: Callable[[FloatArray], npt.ArrayLike], scale: float, dim_z: int, X: FloatArray) -> FloatArray:
     return scale * matrix("phi(X)", phi(X.copy()), len(X), dim_z)  # a copy: phi may work in place
-
-
-def _try(phi: Callable[[FloatArray], FloatArray], dim_x: int, dim_z: int) -> None:
-    """Ask phi at three rows, to say now and not in mid-run what is wrong with it."""
-    X = np.linspace(-HALF_WIDTH, HALF_WIDTH, 3 * dim_x).reshape(3, dim_x)
-    try:
-        phi(X)
-    except InvalidInput:
-        raise
-    except Exception as error:
-        raise InvalidInput(
-            f"phi fails on a batch of shape {X.shape} ({type(error).__name__}: {error}), "
-            f"wanted a function that gives one of shape (3, {dim_z})"
-        ) from error
