@@ -61,7 +61,7 @@ class Policy(Protocol):
 class ContextMap(Protocol):
     """phi_hat: x -> E[z|x], with the radius of its confidence set.
 
-    `arms` are ids, and x is one context for all of them, (dim_x,), or one row an arm, (len(arms), dim_x):
+    `arms` are ids, and x is one context for all of them, (dim_x,), or one row per arm, (len(arms), dim_x):
     a map shared by all arms gives equal rows for one x. Input that cannot be used raises `InvalidInput`
     and changes nothing.
     """

@@ -47,10 +47,8 @@ class Persistent:
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments by name, as far as attributes have the same names."""
         holders = [*(getattr(self, part) for part in self._settings_from), self]
-        owners = {
-            name: [holder for holder in holders if hasattr(holder, name)]
-            for name in constructor_arguments(type(self))
-        }
+        names = constructor_arguments(type(self))
+        owners = {name: [each for each in holders if hasattr(each, name)] for name in names}
         return {name: _plain(getattr(some[0], name)) for name, some in owners.items() if some}
 
     def _arrays(self) -> Arrays:
@@ -217,10 +215,8 @@ def _is_plain(value: Any) -> bool:
 def _describe(item: Persistent) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if lost := [name for name in constructor_arguments(type(item)) if name not in item._settings]:
-        raise InvalidInput(
-            f"{type(item).__name__} has no attribute {', '.join(lost)}, "
-            f"wanted each of its constructor's arguments under its name"
-        )
+        got = f"{type(item).__name__} has no attribute {', '.join(lost)}"
+        raise InvalidInput(f"{got}, wanted each of its constructor's arguments under its name")
     for name, value in item._settings.items():
         if isinstance(value, Persistent):
             settings[name] = {"state": _describe(value)}
@@ -247,9 +243,8 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
     except Exception as error:  # numpy, zipfile, zlib and json each have their own, by where it is damaged
-        raise StateMismatch(
-            f"{path} is damaged or no state file ({error}), wanted one that save() wrote"
-        ) from error
+        damage = f"{path} is damaged or no state file ({error})"
+        raise StateMismatch(f"{damage}, wanted one that save() wrote") from error
     if got[0] != FORMAT or type(got[1]) is not int or not 1 <= got[1] <= VERSION:
         raise StateMismatch(f"{path} has format {got[0]} version {got[1]}, wanted {FORMAT} 1 to {VERSION}")
     return header, arrays

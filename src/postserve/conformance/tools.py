@@ -43,9 +43,8 @@ def require_invalid(what: str, call: Callable[..., Any], *args: Any, **options: 
         require(bool(str(error)), f"{what}: InvalidInput came without a message")
         return
     except Exception as error:
-        raise AssertionError(
-            f"{what} raised {type(error).__name__} ({error}), wanted InvalidInput"
-        ) from error
+        got = f"{type(error).__name__} ({error})"
+        raise AssertionError(f"{what} raised {got}, wanted InvalidInput") from error
     raise AssertionError(f"{what} was accepted, wanted InvalidInput")
 
 

@@ -110,11 +110,9 @@ class SklearnMap(PairsMap):
         }
 
     def _restore(self, arrays: Stored) -> None:
-        if _parameters(self.regressor) != arrays.text("regressor"):
-            raise StateMismatch(
-                f"the regressor handed back is {_parameters(self.regressor)}, "
-                f"wanted {arrays.text('regressor')}"
-            )
+        got, wanted = _parameters(self.regressor), arrays.text("regressor")
+        if got != wanted:
+            raise StateMismatch(f"the regressor handed back is {got}, wanted {wanted}")
         super()._restore(arrays)
         start, stop, self._tried = (int(end) for end in arrays.take("fitted_on", (3,), np.int64))
         sound = 0 <= start <= stop <= self._pairs.seen and 0 <= self._tried <= self._pairs.seen
@@ -136,10 +134,8 @@ def _prepare(regressor: Any, dim_z: int) -> Any:
     if not fits or isinstance(regressor, type) or is_classifier(regressor):
         raise InvalidInput(f"regressor is a {type(regressor).__name__}, wanted a scikit-learn regressor")
     own = clone(regressor)
-    loose = [
-        name for name, value in own.get_params().items() if name.endswith("random_state") and value is None
-    ]
-    own.set_params(**dict.fromkeys(loose, 0))
+    unset = [name for name, value in own.get_params().items() if value is None]
+    own.set_params(**dict.fromkeys([name for name in unset if name.endswith("random_state")], 0))
     if dim_z > 1 and not get_tags(own).target_tags.multi_output:
         own = MultiOutputRegressor(own)
     return own

@@ -43,8 +43,7 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
     columns = np.hstack([log.x, log.z, more])
     scale = columns.std(axis=0)
     columns = (columns - columns.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
-    served = np.eye(log.n_arms)[log.arms]
-    known = np.hstack([columns, served])
+    known = np.hstack([columns, np.eye(log.n_arms)[log.arms]])
     model = LogisticRegression(max_iter=1000).fit(known, seen)
     came = np.maximum(model.predict_proba(known)[:, 1], LEAST)
     weights = np.where(seen, 1.0 / came, 0.0)

@@ -101,7 +101,7 @@ def _weighted(policy: Any, log: LoggedRounds) -> Replay:
         found = np.asarray(policy.propensities(x, **_told(policy, z)))
         if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
             raise InvalidInput(
-                f"the policy's propensities are {found!r:.60}, wanted {log.n_arms} probabilities, one an arm"
+                f"the policy's propensities are {found!r:.60}, wanted {log.n_arms} probabilities, one per arm"
             )
         chances[row] = found[arm]
         _learn(policy, x, arm, z, log.rewards[row])

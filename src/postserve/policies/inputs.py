@@ -104,10 +104,8 @@ class Inputs:
         except InvalidInput:
             raise
         except Exception as error:
-            raise InvalidInput(
-                f"{self.name}_features fail on {self.name} ({type(error).__name__}: {error}), "
-                f"wanted what they take"
-            ) from error
+            got = f"{self.name}_features fail on {self.name} ({type(error).__name__}: {error})"
+            raise InvalidInput(f"{got}, wanted what they take") from error
 
     def _table(self, values: Any) -> Any:
         """Rows as a transformer wants them: a frame where they have names, else an array."""
@@ -157,10 +155,8 @@ class Inputs:
         refuse_masked(self.name, row)
         array = np.asarray(row)
         if array.ndim != 1 or array.dtype.kind not in "fiub":
-            raise InvalidInput(
-                f"{self.name} has shape {array.shape} and dtype {array.dtype}, wanted numbers in a row, "
-                f"or names with values"
-            )
+            got = f"{self.name} has shape {array.shape} and dtype {array.dtype}"
+            raise InvalidInput(f"{got}, wanted numbers in a row, or names with values")
         return array.astype(np.float64)
 
 

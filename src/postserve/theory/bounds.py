@@ -161,9 +161,7 @@ def regret_bound(
     only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound and noise_scale by g, and
     multiply the bound by it: that is the same problem in units of g.
 
-    The paper's constants differ: 8 C0 for 32 4^alpha C0², K zeta² d_u for 4 K zeta² d_u, zeta where both
-    w~ and w* lie within zeta of w_hat, 1 for the length of the optimistic beta, and a noise term of a
-    lemma that does not apply; the page lists them all.
+    The paper's constants differ; docs/theory/regret.md lists where, and why.
 
     >>> found = regret_bound("polinucb", horizon=10_000, dim_u=3, n_arms=2, map_rate=0.5, map_constant=0.1,
     ...                      u_bound=1.0, noise_scale=0.1, delta=0.05)

@@ -95,11 +95,8 @@ def noisy_matrix_lemma(
     if not np.array_equal(covariance, covariance.T):
         raise InvalidInput("noise_covariance is not symmetric, wanted E[eps eps^T]")
     sigma_squared = max(0.0, float(np.linalg.eigvalsh(covariance)[0]))
-    exponent = noisy_matrix_exponent(
-        sigma_squared=sigma_squared,
-        noise_bound=longest_row("noise", noise, noise_bound),
-        x_bound=longest_row("x", X, x_bound),
-    )
+    noise_bound, x_bound = longest_row("noise", noise, noise_bound), longest_row("x", X, x_bound)
+    exponent = noisy_matrix_exponent(sigma_squared=sigma_squared, noise_bound=noise_bound, x_bound=x_bound)
     cross = X.T @ noise
     difference = cross + cross.T + noise.T @ noise
     return NoisyMatrix(

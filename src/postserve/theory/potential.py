@@ -96,11 +96,8 @@ def generalized_elliptical_potential(
     X, X0, p = _sequence(X, X0, p)
     noise = matrix("noise", noise, *X.shape)
     delta = number("delta", delta, above=0.0, below=1.0)
-    rate = noisy_matrix_exponent(
-        sigma_squared=sigma_squared,
-        noise_bound=longest_row("noise", noise, noise_bound),
-        x_bound=longest_row("x", X, x_bound),
-    )
+    noise_bound, x_bound = longest_row("noise", noise, noise_bound), longest_row("x", X, x_bound)
+    rate = noisy_matrix_exponent(sigma_squared=sigma_squared, noise_bound=noise_bound, x_bound=x_bound)
     if rate == 0.0:
         raise InvalidInput("sigma_squared is 0, wanted above 0: else the lemma says nothing")
     # 1 - e^{-r} >= r/2 sums the tails from T_0 - 1 on to 4 dim e^{-r (T_0 - 1)}/r.
