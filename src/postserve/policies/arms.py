@@ -13,7 +13,7 @@ from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
 from postserve.types import ArmRadius, FloatArray, IntArray, Model, Ridge
-from postserve.validation import flag, number, one_of
+from postserve.validation import flag, number, one_of, one_of_or_number
 
 ONE = np.ones(1)
 
@@ -63,13 +63,10 @@ class ArmModels:
         u_bound: float | None = None,
         delta: float = 0.05,
     ) -> None:
-        if isinstance(arm_radius, str):
-            one_of("arm_radius", arm_radius, ("posterior", "determinant", "closed_form"))
-        else:
-            arm_radius = number("arm_radius", arm_radius, least=0.0)
+        forms = ("posterior", "determinant", "closed_form")
+        self.arm_radius = one_of_or_number("arm_radius", arm_radius, forms, least=0.0)
         if arm_radius == "closed_form" and u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number with arm_radius='closed_form'")
-        self.arm_radius = arm_radius
         self.exploration = number("exploration", exploration, least=0.0)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.w_bound = number("w_bound", w_bound, least=0.0)
@@ -87,9 +84,8 @@ class ArmModels:
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self._reward = np.zeros(1)  # an array of one, made once
-        self._constant_radius = (
-            None if isinstance(arm_radius, str) else np.array([self.exploration * arm_radius])
-        )
+        constant = not isinstance(self.arm_radius, str)
+        self._constant_radius = np.array([self.exploration * self.arm_radius]) if constant else None
 
     @property
     def scale_free(self) -> bool:
