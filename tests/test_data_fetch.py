@@ -422,6 +422,7 @@ def test_an_interrupt_leaves_nothing(
 def test_a_command_that_is_stopped_half_way(end: int, known: DataSet, server: Server, tmp_path: Path) -> None:
     address = server.at("/stalling", CONTENT)
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # if it was ignored
         "from postserve.data import SETS\n"
         f"SETS['actg175'] = SETS['actg175']._replace(address={address!r})\n"
         "from postserve.cli import main; main()\n"

@@ -1,13 +1,16 @@
 """Short cuts lead where the long way does: pickles, arrays of odd memory, subclasses, batches and ties."""
 
 import pickle
+from abc import ABC
 
 import numpy as np
 import pytest
 
-from postserve import LinUCB, PoLinUCB, RidgeMap
+from postserve import LinUCB, LinUCBPhiHat, PoLinTS, PoLinUCB, RidgeMap, RobustPoLinUCB
+from postserve.conformance.overriding import policies_take_overridden_steps
 from postserve.linalg.kernels import models as kernels
-from postserve.policies.base import choose
+from postserve.policies.base import BasePolicy, choose
+from postserve.steps import fast_path
 
 rng = np.random.default_rng(0)
 X, Z, REWARDS = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.normal(size=40)
@@ -207,7 +210,82 @@ def test_draws_at_distinct_rows_are_as_wide_as_the_radius_of_a_subclass(map_radi
         np.testing.assert_allclose(wide_off, 10.0 * off, rtol=1e-9, atol=1e-12)
 
 
-def test_a_fast_path_that_a_subclass_restates_is_kept():
+class Doubles(PoLinUCB):
+    def _credit(self, x, slot, z, reward, z_hat):
+        super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+
+class TriplesZ(PoLinUCB):
+    def _observe(self, x, slot, z):
+        return super()._observe(x, slot, 3.0 * z)
+
+
+class Upside(PoLinUCB):
+    def _scores(self, x, slots):
+        return -super()._scores(x, slots)
+
+
+class Logs(PoLinUCB):
+    """Overrides ways through the steps, and calls those that it overrides."""
+
+    def _update(self, x, slot, z, reward):
+        super()._update(x, slot, z, reward)
+
+    def _update_batch(self, X, slots, Z, rewards):
+        super()._update_batch(X, slots, Z, rewards)
+
+    def _leaders(self, X, slots):
+        return super()._leaders(X, slots)
+
+
+class SettlesDouble(BasePolicy, abstract=True):
+    def _settle(self, x, slot, z, reward, z_hat):
+        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+
+
+class Mixin:
+    def _credit(self, x, slot, z, reward, z_hat):
+        super()._credit(x, slot, z, 2.0 * reward, z_hat)
+
+
+@pytest.mark.parametrize(
+    "bases",
+    [
+        (PoLinTS, Doubles),
+        (PoLinTS, TriplesZ),
+        (LinUCBPhiHat, Upside),
+        (RobustPoLinUCB, Upside),
+        (Logs, Doubles),
+        (Logs, TriplesZ),
+        (Logs, Upside),
+        (PoLinUCB, SettlesDouble),
+        (Mixin, PoLinUCB),
+        (PoLinUCB, ABC),
+    ],
+    ids=lambda bases: "-".join(base.__name__ for base in bases),
+)
+def test_whatever_a_class_is_made_of_its_steps_are_taken(bases):
+    kind = type("Made", bases, {})
+    policies_take_overridden_steps(lambda: kind(3, RidgeMap(3, 2)))
+    single, at_once, in_stages = (
+        learn(kind(3, RidgeMap(3, 2))),
+        kind(3, RidgeMap(3, 2)),
+        kind(3, RidgeMap(3, 2)),
+    )
+    at_once.update_batch(X, ARMS, Z, REWARDS)
+    for x, arm, z, reward in zip(X, ARMS.tolist(), Z, REWARDS.tolist(), strict=True):
+        in_stages.credit(x, arm, z, reward, z_hat=in_stages.observe(x, arm, z))
+    for other in (at_once, in_stages):
+        np.testing.assert_allclose(other.weights, single.weights, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            other.context_map.weights, single.context_map.weights, rtol=1e-6, atol=1e-9
+        )
+    chosen = single.select_batch(X, np.random.default_rng(1)).arms.tolist()
+    one_rng = np.random.default_rng(1)
+    assert chosen == [single.select(x, one_rng).arm for x in X]
+
+
+def test_a_fast_path_that_a_subclass_restates_is_taken():
     class Restates(LinUCB):
         _leaders = LinUCB._leaders
 
@@ -218,23 +296,25 @@ def test_a_fast_path_that_a_subclass_restates_is_kept():
         def _scores(self, x, slots):
             return -super()._scores(x, slots)
 
-    assert Restates._leaders is LinUCB._leaders
-    assert Restates._update_batch is not LinUCB._update_batch
-    assert Below._leaders is not LinUCB._leaders
+    fast = LinUCB._leaders.method
+    assert LinUCB(2, 1)._leaders.__func__ is Restates(2, 1)._leaders.__func__ is fast
+    assert Below(2, 1)._leaders.__func__ is not fast
+    assert Restates(2, 1)._update_batch.__func__ is not LinUCB(2, 1)._update_batch.__func__
 
 
-def test_a_mixin_that_overrides_a_step_is_heard_too():
-    class Doubles:
+def test_a_fast_path_without_a_general_way_is_refused_by_name():
+    class Short(LinUCB):
+        @fast_path
+        def _shorter(self):
+            return 1
+
+    class Changed(Short):
         def _credit(self, x, slot, z, reward, z_hat):
-            super()._credit(x, slot, z, 2.0 * reward, z_hat)
+            pass
 
-    class Mixed(Doubles, LinUCB):
-        pass
-
-    one, other = Mixed(3, 3, ridge=1.0), LinUCB(3, 3, ridge=1.0)
-    one.update_batch(X, ARMS, None, REWARDS)
-    other.update_batch(X, ARMS, None, 2.0 * REWARDS)
-    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
+    assert Short(2, 1)._shorter() == 1
+    with pytest.raises(TypeError, match="the fast path _shorter skips, wanted the general way"):
+        Changed(2, 1)._shorter()
 
 
 @pytest.mark.parametrize("scores", [[np.nan], [np.nan, 1.0], [1.0, np.nan, 0.5], [0.5, np.nan, *range(9)]])

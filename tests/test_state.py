@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pytest
@@ -11,13 +11,16 @@ from tests.own_map import OwnTotal
 import postserve
 from postserve import (
     EpsilonGreedy,
+    InvalidInput,
     KnownMap,
     LinUCB,
     PoLinUCB,
     RidgeMap,
     SklearnMap,
     StateMismatch,
+    load,
 )
+from postserve.policies.arms import ArmOptions
 
 
 def double(x: Any) -> Any:
@@ -264,3 +267,93 @@ def test_a_policy_whose_arms_went_is_loaded_as_it_was(tmp_path: Path) -> None:
         one.update([1.0], 1, None, 0.1)
     assert np.array_equal(policy.weights, loaded.weights)
     assert np.array_equal(policy.propensities([1.0]), loaded.propensities([1.0]))
+
+
+STATES = Path(__file__).parent / "states"
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("hybrid", [2, 2, 0, 2, 0, 2, 2, 2, 0, 2, 0, 0, 2, 0, 0, 0, 0, 0, 2, 0]),
+        ("robust", [1, 2, 0, 2, 1, 0, 2, 2, 1, 2, 1, 1, 2, 1, 0, 0, 0, 0, 1, 0]),
+        ("shared", [0, 0, 2, 0, 1, 2, 0, 0, 0, 1, 1, 0, 1, 2, 1, 1, 2, 2, 1, 0]),
+        ("kernel", [1, 2, 0, 2, 1, 1, 2, 2, 1, 2, 1, 1, 2, 1, 0, 2, 2, 0, 1, 1]),
+    ],
+)
+def test_states_of_version_2_go_on_as_the_code_that_saved_them_did(name: str, chosen: list[int]) -> None:
+    policy, rng = load(STATES / f"version2_{name}.npz"), np.random.default_rng(2)
+    for x, arm in zip(np.random.default_rng(1).normal(size=(20, 2)), chosen, strict=True):
+        assert policy.select(x, rng).arm == arm
+        policy.update(x, arm, x[:1], float(x.sum()))
+
+
+@pytest.mark.parametrize("name", ["per_arm", "untaught"])
+def test_states_of_version_1_with_models_that_know_nothing_load(name: str) -> None:
+    policy = load(STATES / f"version1_{name}.npz")
+    assert policy.propensities(np.ones(3)).sum() == pytest.approx(1.0)
+    policy.update(np.ones(3), 0, np.ones(2), 1.0)
+
+
+def test_what_a_hybrid_learnt_from_rows_far_apart_can_be_loaded(tmp_path: Path) -> None:
+    for seed in range(10):
+        rng, policy = np.random.default_rng(seed), LinUCB(1, 2, model="hybrid", ridge=1.0)
+        for scale in (1.0, 1e8):
+            x = rng.normal(size=2) * scale
+            policy.update(x, 0, None, float(x @ [1.0, 2.0]))
+        policy.save(tmp_path / "state.npz")
+        assert np.array_equal(load(tmp_path / "state.npz").weights, policy.weights)
+
+
+class OwnNames(LinUCB):
+    """Arguments with the names of parts of a policy, and one that the base class has too."""
+
+    def __init__(self, n_arms: int, dim_x: int, *, radius: float = 2.0, delta: float = 0.5, **options: Any):
+        super().__init__(n_arms, dim_x, **options)
+        self.radius, self.delta = radius, delta
+
+
+ONES = np.ones(2)
+
+
+class HandsOn(LinUCB):
+    def __init__(self, *args: Any, extra: Any = ONES, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.extra = extra
+
+
+class WantsMore(ArmOptions, total=False):
+    least: float
+
+
+class OwnOptions(LinUCB):
+    def __init__(self, n_arms: int, dim_x: int, **options: Unpack[WantsMore]) -> None:
+        self.least = options.pop("least", 1.0)
+        super().__init__(n_arms, dim_x, **options)
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        (OwnNames(2, 2, radius=3.0, delta=0.3, ridge=2.0), "radius=3.0, delta=0.3, ridge=2.0"),
+        (HandsOn(2, 2, extra=[1.0, 2.0], exploration=2.0), "extra=[1.0, 2.0], exploration=2.0"),
+        (OwnOptions(2, 2, least=4.0, ridge=2.0), "ridge=2.0, least=4.0"),
+    ],
+)
+def test_a_subclass_s_arguments_are_its_own(policy: Any, shown: str, tmp_path: Path) -> None:
+    policy.save(tmp_path / "state.npz")
+    for one in (policy, load(tmp_path / "state.npz")):
+        for part in shown.split(", "):
+            assert part in repr(one)
+
+
+def test_an_argument_that_is_kept_under_another_name_is_refused(tmp_path: Path) -> None:
+    class Hides(LinUCB):
+        def __init__(self, n_arms: int, dim_x: int, *, least: float = 1.0) -> None:
+            super().__init__(n_arms, dim_x)
+            self._least = least
+
+    with pytest.raises(InvalidInput, match="Hides has no attribute least, wanted each of its constructor's"):
+        Hides(2, 2).save(tmp_path / "state.npz")
+    with pytest.raises(InvalidInput, match="Hides has no attribute least"):
+        Hides(2, 2).merge(Hides(2, 2, least=4.0))

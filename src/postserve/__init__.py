@@ -9,13 +9,12 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:
-    _MODULE_OF = {
-        imported.name: statement.module
-        for statement in ast.parse(_stub.read()).body
-        if isinstance(statement, ast.ImportFrom)
-        for imported in statement.names
-    }
+_MODULE_OF = {
+    imported.name: statement.module
+    for statement in ast.parse(__loader__.get_data(f"{__path__[0]}/__init__.pyi")).body  # from archives, too
+    if isinstance(statement, ast.ImportFrom)
+    for imported in statement.names
+}
 
 __all__ = sorted(_MODULE_OF)
 

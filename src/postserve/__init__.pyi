@@ -48,5 +48,6 @@ from postserve.types import Decisions as Decisions
 from postserve.types import Prior as Prior
 from postserve.types import Rounds as Rounds
 
+__all__: list[str]
 __version__: str
 from postserve.warming import warm_up as warm_up

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, Unpack, get_origin
+from typing import Any, ClassVar, Unpack, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ class Persistent:
 
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings_from: ClassVar[tuple[str, ...]] = ()
-    """Attributes that are asked for the constructor's arguments before the object itself is."""
+    """Attributes that were made with some of the constructor's arguments, and hold them."""
     _option_defaults: ClassVar[Mapping[str, Any]] = {}
     """Names and defaults of the options that the constructor takes as **options."""
     _shared: ClassVar[tuple[str, ...]] = ()
@@ -46,10 +46,13 @@ class Persistent:
     @property
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments by name, as far as attributes have the same names."""
-        holders = [*(getattr(self, part) for part in self._settings_from), self]
-        names = constructor_arguments(type(self))
-        owners = {name: [each for each in holders if hasattr(each, name)] for name in names}
-        return {name: _plain(getattr(some[0], name)) for name, some in owners.items() if some}
+        parts, found = [getattr(self, part) for part in self._settings_from], {}
+        for name in constructor_arguments(type(self)):
+            theirs = [part for part in parts if name in constructor_arguments(type(part))]
+            holder = self if name in vars(self) or not theirs else theirs[0]
+            if hasattr(holder, name):
+                found[name] = _plain(getattr(holder, name))
+        return found
 
     def _arrays(self) -> Arrays:
         """Everything learnt, as named arrays."""
@@ -60,7 +63,7 @@ class Persistent:
 
     def __repr__(self) -> str:
         defaults = constructor_arguments(type(self))
-        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == defaults[n])}
+        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == _plain(defaults[n]))}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -79,7 +82,7 @@ class Persistent:
         return twin
 
 
-def constructor_arguments(cls: type[Persistent]) -> dict[str, Any]:
+def constructor_arguments(cls: Any) -> dict[str, Any]:
     """The names and defaults of a constructor's arguments.
 
     What it takes as ``**options`` are the class's options where they are typed as such (``Unpack[…]``), and
@@ -90,10 +93,11 @@ def constructor_arguments(cls: type[Persistent]) -> dict[str, Any]:
         if "__init__" not in vars(base):
             continue
         parameters = list(signature(vars(base)["__init__"]).parameters.values())[1:]
-        rest = [each for each in parameters if each.kind is Parameter.VAR_KEYWORD]
+        rest = [each for each in parameters if each.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
         found = {**{each.name: each.default for each in parameters if each not in rest}, **found}
-        if rest and get_origin(rest[0].annotation) is Unpack:
-            return {**found, **cls._option_defaults}
+        if rest and get_origin(rest[-1].annotation) is Unpack:
+            (options,) = get_args(rest[-1].annotation)
+            return {**found, **{name: cls._option_defaults.get(name) for name in options.__annotations__}}
         if not rest:
             break
     return found
@@ -172,8 +176,16 @@ def refuse_other_settings(one: Persistent, other: Any) -> None:
         raise InvalidInput(f"cannot merge a {type(one).__name__} with itself, wanted another learner")
     if not isinstance(other, Persistent) or type(one) is not type(other):
         raise InvalidInput(f"cannot merge a {type(other).__name__}, wanted a {type(one).__name__}")
+    _require_settings(one)
     if differ := differing_settings(one, other):
         raise InvalidInput(f"cannot merge: {', '.join(differ)} differ, wanted the same settings")
+
+
+def _require_settings(item: Persistent) -> None:
+    """Raise where an argument of the constructor cannot be found again."""
+    if lost := [name for name in constructor_arguments(type(item)) if name not in item._settings]:
+        got = f"{type(item).__name__} has no attribute {', '.join(lost)}"
+        raise InvalidInput(f"{got}, wanted each of its constructor's arguments under its name")
 
 
 def differing_settings(one: Persistent, other: Persistent) -> list[str]:
@@ -214,9 +226,7 @@ def _is_plain(value: Any) -> bool:
 
 def _describe(item: Persistent) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    if lost := [name for name in constructor_arguments(type(item)) if name not in item._settings]:
-        got = f"{type(item).__name__} has no attribute {', '.join(lost)}"
-        raise InvalidInput(f"{got}, wanted each of its constructor's arguments under its name")
+    _require_settings(item)
     for name, value in item._settings.items():
         if isinstance(value, Persistent):
             settings[name] = {"state": _describe(value)}

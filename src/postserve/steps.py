@@ -1,12 +1,15 @@
-"""Fast paths, and which classes may take them.
+"""Fast paths, and which objects may take them.
 
 A class works in steps: protected methods, any of which a subclass may override. A fast path is a method
-that skips some of them. It belongs to the class that defines it: a subclass that overrides any step goes
-the general way, the method of the same name in a base class, unless its body says that the fast path still
-leads to the same place (``_leaders = PoLinUCB._leaders``). That is decided once, when the subclass is made.
+that skips some of them. It is taken only by objects whose class has the very steps of the class that states
+the path; others go the general way, the method of the same name in a base class. So a fast path cannot
+disagree with a step, whoever overrides it. A subclass that overrides steps and knows that a path still leads
+to the same place states it again in its body: ``_leaders = PoLinUCB._leaders``.
 """
 
 from collections.abc import Callable
+from inspect import getattr_static, isfunction
+from types import MethodType
 from typing import Any, TypeVar
 
 from postserve.state import Persistent
@@ -15,53 +18,78 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def general_way(method: F) -> F:
-    """Mark a method that takes the steps one by one, which a subclass may replace by a fast path."""
+    """Mark a method that takes the steps one by one, in whose place a subclass may have a fast path."""
     method.__dict__["is_way"] = True
     return method
 
 
-def fast_path(method: F) -> F:
-    """Mark a method as a fast path past steps of its class; a base class has the general way."""
-    method.__dict__["is_way"] = method.__dict__["is_fast_path"] = True
-    return method
-
-
-class HasSteps(Persistent, abstract=True):
-    """Base of classes with fast paths: a subclass that overrides a step loses those it has not restated.
+class fast_path:  # a decorator
+    """Mark a method as a fast path past steps of its class; a base class has the general way.
 
     >>> from postserve import LinUCB
     >>> class Doubles(LinUCB):
     ...     def _credit(self, x, slot, z, reward, z_hat):
     ...         super()._credit(x, slot, z, 2.0 * reward, z_hat)
-    >>> Doubles._update_batch is LinUCB._update_batch  # which would not have doubled anything
-    False
+    >>> policy = Doubles(n_arms=2, dim_x=1, ridge=1.0)
+    >>> policy.update_batch([[1.0]], [0], None, [1.0])  # not by the fast path, which would double nothing
+    >>> policy.weights
+    array([[1.],
+           [0.]])
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in [name for name in dir(cls) if _is(getattr(cls, name), "is_fast_path")]:
-            owner = next(base for base in cls.__mro__ if name in vars(base))
-            below = cls.__mro__[: cls.__mro__.index(owner)]
-            if any(_overrides_a_step(base, owner) for base in below):
-                general = (vars(base)[name] for base in owner.__mro__ if name in vars(base))
-                setattr(cls, name, next(way for way in general if not _is(way, "is_fast_path")))
+    is_way = True
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+        self._stated_by: list[type] = []
+        self._ways: dict[type, Callable[..., Any]] = {}  # decided once for each class
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+        self._stated_by.append(owner)
+
+    def __get__(self, item: Any, cls: type | None = None) -> Any:
+        if item is None:
+            return self
+        way = self._ways.get(type(item))
+        return MethodType(self._way_of(type(item)) if way is None else way, item)
+
+    def _way_of(self, cls: type) -> Callable[..., Any]:
+        stated_by = [base for base in cls.__mro__ if base in self._stated_by]
+        if any(self._same_steps(cls, base) for base in stated_by):
+            way = self.method
+        else:
+            beyond = cls.__mro__[cls.__mro__.index(stated_by[-1]) + 1 :]
+            general = [vars(base)[self._name] for base in beyond if self._name in vars(base)]
+            if not general:
+                raise TypeError(
+                    f"{cls.__name__} overrides steps that the fast path {self._name} skips, "
+                    f"wanted the general way, a {self._name} in a base class"
+                )
+            way = general[0]
+        self._ways[cls] = way
+        return way
+
+    def _same_steps(self, cls: type, stated_by: type) -> bool:
+        names = (name for name in dir(stated_by) if _is_protected(name) and name != self._name)
+        return all(getattr_static(cls, name) is getattr_static(stated_by, name) for name in names)
+
+
+class HasSteps(Persistent, abstract=True):
+    """Base of classes that work in steps, which `conformance` overrides one by one."""
 
 
 def steps_of(cls: type) -> list[str]:
     """The names of the steps of a class: its protected methods, but for those that say which way they go."""
-    found = ((name, getattr(cls, name)) for name in dir(cls) if _is_protected(name))
-    return [name for name, method in found if callable(method) and not _is(method, "is_way")]
+    found = (name for name in dir(cls) if _is_protected(name) and isfunction(getattr_static(cls, name)))
+    return [name for name in found if not any(_is_way(vars(base).get(name)) for base in cls.__mro__)]
 
 
-def _overrides_a_step(base: type, owner: type) -> bool:
-    protected = ((name, value) for name, value in vars(base).items() if _is_protected(name))
-    return any(hasattr(owner, name) and not _is(value, "is_fast_path") for name, value in protected)
+def _is_way(method: Any) -> bool:
+    return getattr(method, "is_way", False)
 
 
 def _is_protected(name: str) -> bool:
     """Whether it is one that subclasses may override, and no matter of their state."""
-    return name.startswith("_") and not name.startswith("__") and not hasattr(HasSteps, name)
-
-
-def _is(method: Any, mark: str) -> bool:
-    return bool(getattr(method, mark, False))
+    return name.startswith("_") and not name.startswith(("__", "_abc")) and not hasattr(HasSteps, name)

@@ -12,6 +12,7 @@ from postserve.errors import InvalidInput
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.compiling import compilations
 from postserve.policies import LinUCB, PoLinUCB
+from postserve.policies.base import BasePolicy
 from postserve.types import Context
 
 BATCH = 80
@@ -41,9 +42,9 @@ class WarmUp(NamedTuple):
 def warm_up(policy: Any, *, x: Context | None = None, z: Context | None = None) -> WarmUp:
     """Compile all that the verbs of this policy need, or load it from the cache; the policy does not change.
 
-    A copy of the policy plays some rounds of made-up numbers. A policy with `x_features` or `z_features`
-    needs an example of what these take: one `x`, one `z`. What a map or features of your own compile is
-    warmed up as far as these rounds ask them.
+    A copy of the policy plays some rounds of made-up numbers, which take as long as its rounds do. A policy
+    with `x_features` or `z_features` needs an example of what these take: one `x`, one `z`. What a map or
+    features of your own compile is warmed up as far as these rounds ask them.
 
     >>> from postserve import LinUCB
     >>> policy = LinUCB(n_arms=3, dim_x=2)
@@ -51,7 +52,9 @@ def warm_up(policy: Any, *, x: Context | None = None, z: Context | None = None) 
     >>> warm_up(policy).compiled  # nothing is left to do
     []
     """
-    before = time.perf_counter()
+    before, inner = time.perf_counter(), getattr(policy, "policy", policy)
+    if not isinstance(inner, BasePolicy):
+        raise InvalidInput(f"policy is a {type(inner).__name__}, wanted a policy on postserve's own classes")
     rng = np.random.default_rng(0)
     xs = _rows("x", policy.dim_x, x, getattr(policy, "x_features", None), rng)
     zs = _rows("z", policy.dim_z, z, getattr(policy, "z_features", None), rng)

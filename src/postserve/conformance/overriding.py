@@ -90,7 +90,7 @@ def _overridden(make: Make) -> Iterator[tuple[str, Make]]:
     cls: Any = type(make())
     if issubclass(cls, HasSteps):
         for step in steps_of(cls):
-            methods = {step: _with_effect(getattr(cls, step))}
+            methods = {step: _with_effect(cls, step)}
             yield step, partial(_made, make, type(cls)(cls.__name__, (cls,), methods, abstract=True))
 
 
@@ -100,23 +100,31 @@ def _made(make: Make, cls: type) -> Any:
     return item
 
 
-def _with_effect(step: Callable[..., Any]) -> Callable[..., Any]:
+def _with_effect(cls: type, name: str) -> Callable[..., Any]:
     """The same step with an effect: on what it returns or, where that is nothing, on what it is given."""
+    step, returns_nothing = getattr(cls, name), _returns_nothing(cls, name)
 
     @wraps(step)
-    def overriding(self: Any, *args: Any) -> Any:
-        if step.__name__ == "_pick":
-            return step(self, args[0][::-1].copy(), *args[1:])
-        if step.__name__ == "_scores":
-            return step(self, *args)[::-1].copy()  # other numbers alone would not change a choice
-        result = step(self, *_tripled(args)) if _returns_nothing(step) else step(self, *args)
+    def overriding(self: Any, *args: Any, **options: Any) -> Any:
+        if name == "_pick":
+            return step(self, args[0][::-1].copy(), *args[1:], **options)
+        if name in ("_scores", "_chances"):  # other numbers alone would not change a choice
+            return step(self, *args, **options)[::-1].copy()
+        result = step(self, *(_tripled(args) if returns_nothing else args), **options)
         return 3.0 * result if _is_float(result) else result
 
     return overriding
 
 
-def _returns_nothing(step: Callable[..., Any]) -> bool:
-    return step.__annotations__.get("return", "") is None
+def _returns_nothing(cls: type, name: str) -> bool:
+    """Whether the step is said to return nothing, by the first class that says what it returns."""
+    methods = (vars(base).get(name) for base in cls.__mro__)
+    said = [method.__annotations__["return"] for method in methods if _says_what_it_returns(method)]
+    return bool(said) and said[0] in (None, "None")
+
+
+def _says_what_it_returns(method: Any) -> bool:
+    return "return" in getattr(method, "__annotations__", {})
 
 
 def _tripled(args: tuple[Any, ...]) -> list[Any]:

@@ -60,7 +60,8 @@ def pack(matrices: FloatArray) -> FloatArray:
     >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]]))
     array([1., 2., 3.])
     """
-    return np.asarray(matrices.reshape(*matrices.shape[:-2], -1)[..., _lower(matrices.shape[-1])])
+    *rest, dim, _ = matrices.shape
+    return np.asarray(matrices.reshape(*rest, dim * dim)[..., _lower(dim)])
 
 
 @cache

@@ -20,7 +20,7 @@ arms come and go are what the model is for. Its rows of the shared regression ar
 own, as they were under the Lambda_1 of that day, and `forget` fades them like all other sums.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,6 @@ from postserve.linalg.kernels.models import (
     REFACTORISE_EVERY,
     SQUARES,
     SUMS,
-    UNDECIDED,
 )
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.regressions import Ellipsoid, Projection, Regressions, Surroundings
@@ -62,8 +61,8 @@ class Taught(NamedTuple):
 class HybridModels:
     """n_models linear regressions whose weights have a common part: `own` regressions and a `shared` one.
 
-    The verbs are those of `RidgeModels`. The prior's blocks are those of the own weights, and after them
-    those of the shared ones: a row of the joint regression is (u, u).
+    It learns and is read by the verbs of `RidgeModels`. The prior's blocks are those of the own weights, and
+    after them those of the shared ones: a row of the joint regression is (u, u).
 
     >>> models = HybridModels(n_models=2, blocks={"x": 2}, ridge=1.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([3.0]))
@@ -121,10 +120,6 @@ class HybridModels:
         """mean + radius · width: all of them, as the shared level has none that could be spared."""
         means, widths = self.project(U, models)
         return np.asarray(means[:, 0] + radius * widths)
-
-    def leaders(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
-        """All of them undecided: each is asked for by itself."""
-        return np.full(len(U), UNDECIDED)
 
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
         """C u of row i of U under models[i]."""
@@ -225,9 +220,19 @@ class HybridModels:
                 shared,
                 shared.gram_of()[0] + (after.gram - before.gram),
                 shared.moment_of()[0] + (after.moment - before.moment),
-                shared.squares[0] + (after.squares - before.squares),
+                np.maximum(shared.squares[0] + (after.squares - before.squares), 0.0),
                 float(shared.pulls[0]) + 1.0,
             )
+
+    def learn_sums(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
+        """Many rows (U, Y) of a model: their sums, and then prior and both levels anew, once."""
+        for U, Y in batches:
+            self.own.add_rows(model, U, Y)
+            self.prior.updates += len(U)
+        if self.prior.evidence:
+            self.prior.renew(self)
+        else:
+            self.take_prior()
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1], those of departed arms too; the prior is never forgotten."""

@@ -205,7 +205,8 @@ def _first_refit(n_models: int) -> int:
 
 def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:
     """One positive number per block, from one number or one per block."""
-    if isinstance(ridge, np.ndarray | list | tuple):
+    ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
+    if isinstance(ridge, list | tuple):
         if len(ridge) != len(blocks):
             names = ", ".join(blocks)
             raise InvalidInput(f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({names})")

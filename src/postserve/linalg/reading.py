@@ -26,11 +26,8 @@ def knows_nothing(held: Held) -> bool:
 def vectors(held: Held, plane: int, models: IntArray | None) -> FloatArray:
     """The moment, or the weights, of each, or of all models: (models, outputs, dim)."""
     models = np.arange(len(held.place)) if models is None else models
-    place = present(held, models).place[models]
-    if _all_dense(place):
-        return np.asarray(held.vectors[plane, place])
     found = np.empty((len(models), *held.vectors.shape[2:]))
-    kernels.vectors(plane, models, found, *held)
+    kernels.vectors(plane, models, found, *present(held, models))
     return found
 
 

@@ -165,7 +165,9 @@ class Regressions:
         if n and models[-1] >= len(held.place):
             present(held, models)  # which says what is wrong
         scores, size = np.empty(n), 3 * n + self._packed_size
-        work = _work if len(_work) >= size else _more_work(size)
+        work = _work
+        if len(work) < size:
+            work = _more_work(size)
         if kernels.score(U, models, radius, work, scores, *held) == UNDECIDED:
             kernels.score_some(U, models, radius, work, scores, *held)
         return scores
@@ -238,8 +240,9 @@ class Regressions:
         held = self.held
         if held.place[model] < 0:
             held = self.held = _with_room(self.held, model, 1, self.most_rows)
-        if v is None:
-            v = _work if len(_work) >= len(u) else _more_work(len(u))
+        v = _work if v is None else v
+        if len(v) < len(u):
+            v = _more_work(len(u))
         q, sound = kernels.learn(model, u, y, v, *held)
         if not sound:
             self.refactorise_one(model)
@@ -350,8 +353,8 @@ class Regressions:
 
 def _more_work(size: int) -> FloatArray:
     global _work
-    _work = np.empty(size)
-    return _work
+    work = _work = np.empty(size)  # what is returned is its own, whatever another thread puts there
+    return work
 
 
 _THE_ONLY = np.zeros(1, dtype=np.int64)

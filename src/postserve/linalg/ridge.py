@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from postserve.linalg import evidence, forms
-from postserve.linalg.kernels.models import DENSE_COUNT, OWNER, SUMS
+from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.regressions import Regressions
 from postserve.state import Arrays, Stored
@@ -89,7 +89,7 @@ class RidgeModels(Regressions):
             objective.know(
                 evidence.log_ridge_in_units(start, units.blocks),
                 self.inverse_of(models),
-                self.weights_of(models),
+                self.held.vectors[CACHE, : len(models)],
                 float(self.log_det[models].sum()),
             )
         return objective

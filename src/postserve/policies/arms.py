@@ -1,4 +1,4 @@
-"""The arms' reward models: one ridge regression an arm, and the ellipsoid around its weights."""
+"""The arms' reward models: one ridge regression per arm, and the ellipsoid around its weights."""
 
 import math
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ import numpy as np
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
 from postserve.linalg.hybrid import HybridModels
+from postserve.linalg.kernels.models import UNDECIDED
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
@@ -174,8 +175,13 @@ class ArmModels:
         return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
 
     def leaders(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
-        """The index of the best `score` of each row under any of the slots, UNDECIDED at a near tie."""
-        return self.models.leaders(U, self.models_of(slots), zeta)
+        """The index of the best `score` of each row under any of the slots, UNDECIDED at a near tie.
+
+        Arms that share a model all tie; a hybrid's rows are asked for one by one.
+        """
+        if self.model == "disjoint" and isinstance(self.models, RidgeModels):
+            return self.models.leaders(U, slots, zeta)
+        return np.full(len(U), UNDECIDED)
 
     def optimistic(
         self,
@@ -250,7 +256,8 @@ def _models(
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
     """One number per block: a pair's first for x and the intercept, its second for what stands for z."""
-    if not isinstance(ridge, np.ndarray | list | tuple):
+    ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
+    if not isinstance(ridge, list | tuple):
         return ridge
     if len(ridge) != 2 or "z" not in blocks:
         wanted = "a number or a pair for x and z" if "z" in blocks else "a number: there is no z here"

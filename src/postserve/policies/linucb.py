@@ -52,11 +52,7 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     ) -> None:
         self._arms.learn(slot, x, reward=reward)
 
-    # Fast paths: nothing to decide about z, and many rounds at once
-
-    @fast_path
-    def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
-        self._arms.learn(slot, x, reward=reward)
+    # Fast paths: many rounds at once
 
     @fast_path
     def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:

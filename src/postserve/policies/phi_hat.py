@@ -56,28 +56,23 @@ class PhiHat:
 
     def radius(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """e at x, one entry per slot."""
-        if self._for_all is None:
-            return self._radii(self.map.radius(x, self._ids(slots)), slots)
-        return self._radii(self._for_all._radius(x[None] if x.ndim == 1 else x), slots)
+        for_all = self._for_all
+        if for_all is not None and x.ndim == 1:
+            return _one_for_all(for_all._radius(x[None]), slots)
+        e = self.map.radius(x, self._ids(slots)) if for_all is None else for_all._radius(x)
+        e = vector("context_map.radius(x)", e, len(slots))
+        number("context_map.radius(x)", float(e.min()), least=0.0)
+        return e
 
     def ball(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
         """The confidence set of phi(x): its centre phi_hat(x), as of `predict`, and its radius."""
         if self._for_all is None or x.ndim == 2:
             return self.predict(x, slots), self.radius(x, slots)
-        (z_hat,), e = self._for_all._ball(x[None])
+        rows, e = self._for_all._ball(x[None])
+        z_hat: FloatArray = rows[0]
         if not self._is_plain(z_hat):
-            z_hat = vector("context_map.predict(x)", z_hat, self._dim_z)
-        return z_hat, self._radii(e, slots)
-
-    def _radii(self, e: FloatArray, slots: IntArray) -> FloatArray:
-        """Checked, and as many as there are slots."""
-        if self._for_all is not None and len(e) == 1:
-            radii = np.empty(len(slots))
-            radii.fill(number("context_map.radius(x)", float(e[0]), least=0.0))
-            return radii
-        radii = vector("context_map.radius(x)", e, len(slots))
-        number("context_map.radius(x)", float(radii.min()), least=0.0)
-        return radii
+            z_hat = matrix("context_map.predict(x)", rows, 1, self._dim_z)[0]
+        return z_hat, _one_for_all(e, slots)
 
     def sample(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of phi(x), (size, slots, dim_z)."""
@@ -113,3 +108,12 @@ class PhiHat:
     def _ids(self, slots: IntArray) -> list[int]:
         ids: list[int] = self._arm_set.ids_of(slots).tolist()
         return ids
+
+
+def _one_for_all(e: FloatArray, slots: IntArray) -> FloatArray:
+    """The radius at one x, checked, for each of the slots."""
+    if type(e) is not np.ndarray or e.shape != (1,):
+        e = vector("context_map.radius(x)", e, 1)
+    radii = np.empty(len(slots))
+    radii.fill(number("context_map.radius(x)", float(e[0]), least=0.0))
+    return radii

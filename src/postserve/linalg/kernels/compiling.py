@@ -62,8 +62,8 @@ class WithoutCollection(event.Listener):
 
 def is_ours(event: Any) -> bool:
     """Whether it is one of our kernels: users may have kernels of their own."""
-    module: str = event.data["dispatcher"].py_func.__module__
-    return module.startswith(PACKAGE)
+    module: str | None = event.data["dispatcher"].py_func.__module__
+    return module is not None and module.startswith(PACKAGE)
 
 
 event.register(COMPILE, WithoutCollection())
