@@ -52,8 +52,10 @@ class fast_path:  # a decorator
     def __get__(self, item: Any, cls: type | None = None) -> Any:
         if item is None:
             return self
-        way = self._ways.get(type(item))
-        return MethodType(self._way_of(type(item)) if way is None else way, item)
+        try:
+            return MethodType(self._ways[type(item)], item)
+        except KeyError:
+            return MethodType(self._way_of(type(item)), item)
 
     def _way_of(self, cls: type) -> Callable[..., Any]:
         stated_by = [base for base in cls.__mro__ if base in self._stated_by]

@@ -80,6 +80,7 @@ class ArmModels:
         self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
         self.ridge = as_given(ridge)
         self._own = self.model != "shared"  # whether each arm has a model, in the arm's slot
+        self._zeros = np.zeros(n_arms or 0, dtype=np.int64)
         block = self.models.prior.block
         self._blocks = [block(name) for name in blocks]
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
@@ -121,7 +122,9 @@ class ArmModels:
 
     def models_of(self, slots: IntArray) -> IntArray:
         """Which regression is that of each slot."""
-        return slots if self._own else np.zeros(len(slots), dtype=np.int64)
+        if self._own:
+            return slots
+        return self._zeros if len(slots) == len(self._zeros) else np.zeros(len(slots), dtype=np.int64)
 
     def add(self) -> None:
         """One more arm, in the last slot."""
