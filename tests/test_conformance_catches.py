@@ -11,6 +11,7 @@ from postserve import (
     CatalogueEnvironment,
     Decision,
     LinUCB,
+    PoLinUCB,
     RandomPolicy,
     RidgeMap,
     SyntheticEnvironment,
@@ -60,6 +61,16 @@ class LearnsPastItsSteps(LinUCB):
     def _update_batch(self, X: Any, slots: Any, Z: Any, rewards: Any) -> None:
         for x, slot, reward in zip(X, slots.tolist(), rewards.tolist(), strict=True):
             self._credit(x, slot, np.empty(0), reward, None)
+
+
+class LearnsNothing(LinUCB):
+    def _credit(self, x: Any, slot: int, z: Any, reward: float, z_hat: Any) -> None:
+        """Not today."""
+
+
+class TeachesNoMap(PoLinUCB):
+    def _observe(self, x: Any, slot: int, z: Any) -> Any:
+        return self._phi_hat.predict_one(x, slot)
 
 
 class OverwritesContexts(RandomPolicy):
@@ -116,6 +127,8 @@ class LosesItsState(LinUCB):
         (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),
         (lambda: LosesItsState(3, 2), "loaded"),
         (lambda: LearnsPastItsSteps(3, 2), "with _credit overridden, update_batch taught otherwise"),
+        (lambda: LearnsNothing(3, 2), "all weights are 0"),
+        (lambda: TeachesNoMap(3, RidgeMap(2, 1)), "observe taught the map nothing"),
         (lambda: object(), "has no arms"),
         (lambda: RandomPolicy(1), "two or more"),
     ],

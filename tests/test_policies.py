@@ -20,6 +20,8 @@ from postserve import (
     RobustPoLinUCB,
 )
 from postserve.conformance.tools import some_rounds
+from postserve.policies.base import ChoosesFromX
+from postserve.policies.linear import LinearPolicy
 from postserve.types import FloatArray
 
 
@@ -324,3 +326,12 @@ def test_epsilon_greedy_mixes_exactly_over_the_eligible() -> None:
     assert policy.propensities([1.0], arms=[0, 2]) == pytest.approx([0.2, 0.0, 0.8, 0.0])
     with pytest.raises(InvalidInput, match="chooses from x"):
         EpsilonGreedy(LinUCBOracle(2, 1, 1))
+
+
+def test_a_policy_that_does_not_say_how_it_scores_cannot_be_made() -> None:
+    class Silent(ChoosesFromX, LinearPolicy):
+        def __init__(self) -> None:
+            super().__init__(2, 2, None)
+
+    with pytest.raises(TypeError, match="_scores"):
+        Silent()

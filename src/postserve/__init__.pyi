@@ -47,7 +47,7 @@ from postserve.types import Decision as Decision
 from postserve.types import Decisions as Decisions
 from postserve.types import Prior as Prior
 from postserve.types import Rounds as Rounds
+from postserve.warming import warm_up as warm_up
 
 __all__: list[str]
 __version__: str
-from postserve.warming import warm_up as warm_up

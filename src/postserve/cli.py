@@ -120,7 +120,7 @@ def warm_up_usual() -> None:
         for name, make in USUAL.items():
             with console.status(name):
                 compiled, seconds = warm_up(make())
-            done = f"kernels compiled: {len(compiled)}" if compiled else "nothing to compile"
+            done = f"kernels compiled: {len(set(compiled))}" if compiled else "nothing to compile"
             console.print(f"{name}: {done}, {seconds:.1f} s", soft_wrap=True, markup=False, highlight=False)
             if compiled:
                 console.print(f"  {', '.join(sorted(set(compiled)))}", markup=False, highlight=False)

@@ -7,6 +7,7 @@ disagree with a step, whoever overrides it. A subclass that overrides steps and 
 to the same place states it again in its body: ``_leaders = PoLinUCB._leaders``.
 """
 
+from abc import ABC
 from collections.abc import Callable
 from inspect import getattr_static, isfunction
 from types import MethodType
@@ -78,7 +79,7 @@ class fast_path:  # a decorator
         return all(getattr_static(cls, name) is getattr_static(stated_by, name) for name in names)
 
 
-class HasSteps(Persistent, abstract=True):
+class HasSteps(Persistent, ABC, abstract=True):
     """Base of classes that work in steps, which `conformance` overrides one by one."""
 
 

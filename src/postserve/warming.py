@@ -65,7 +65,8 @@ def warm_up(policy: Any, *, x: Context | None = None, z: Context | None = None) 
 
 def cache_folder() -> str:
     """Where compiled kernels are kept: beside the package, or where NUMBA_CACHE_DIR says."""
-    return str(kernels.learn.stats.cache_path)  # type: ignore[attr-defined]  # Numba's, of each kernel
+    kernel: Any = kernels.learn
+    return str(kernel.stats.cache_path)
 
 
 def _rows(name: str, dim: int | None, example: Any, features: Any, rng: np.random.Generator) -> Rows:

@@ -146,8 +146,14 @@ def order_does_not_matter_where_promised(make: Make) -> None:
         if hasattr(one, "refit_prior"):
             one.refit_prior()
     expected = whole.predict(X[0], ARMS)
-    require(close(expected, shuffled.predict(X[0], ARMS), 1e-6), "another order changed the predictions")
-    require(close(expected, left.predict(X[0], ARMS), 1e-6), "merging changed the predictions")
+    require(
+        close(expected, shuffled.predict(X[0], ARMS), 1e-6),
+        "order_free is True, and another order changed the predictions",
+    )
+    require(
+        close(expected, left.predict(X[0], ARMS), 1e-6),
+        "order_free is True, and merging changed the predictions",
+    )
 
 
 def units_do_not_matter_where_promised(make: Make) -> None:
@@ -159,7 +165,10 @@ def units_do_not_matter_where_promised(make: Make) -> None:
     for factor in POWERS_OF_TWO:
         for by_x, by_z in ((factor, 1.0), (1.0, factor)):
             got = _scaled_answers(make(), X * by_x, Z * by_z)
-            require(np.array_equal(got, expected * by_z), f"x times {by_x}, z times {by_z} changed a bit")
+            require(
+                np.array_equal(got, expected * by_z),
+                f"scale_free is True, and {by_x} x, {by_z} z changed a bit",
+            )
 
 
 def forgetting_keeps_it_working(make: Make) -> None:

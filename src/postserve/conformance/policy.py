@@ -101,6 +101,22 @@ def update_is_observe_then_credit(make: Make) -> None:
     require(same(snapshot(whole), snapshot(staged)), "observe and credit taught otherwise than update")
 
 
+def what_comes_is_learnt(make: Make) -> None:
+    """A policy with weights learns from rewards, and its map from z, unless there is nothing to learn."""
+    policy = make()
+    phi_hat = getattr(policy, "context_map", None)
+    before, came = snapshot(phi_hat), in_turn(policy, rounds_for(policy, N))
+    for x, arm, z, _ in came:
+        policy.observe(x, arm, z)
+    if phi_hat is not None and same(before, snapshot(phi_hat)):
+        phi_hat.update(np.ones(phi_hat.dim_x), came[0][1], np.ones(phi_hat.dim_z))
+        require(same(before, snapshot(phi_hat)), "observe taught the map nothing")
+    for each in came:
+        policy.update(*each)
+    if hasattr(policy, "weights"):
+        require(bool(np.any(policy.weights)), "rewards came, and all weights are 0")
+
+
 def many_decisions_may_be_open(make: Make) -> None:
     """Feedback may come late and out of order, for decisions made long before."""
     policy = make()
@@ -274,7 +290,10 @@ def units_do_not_matter_where_promised(make: Make) -> None:
         for name in ("rewards", "x", "z"):
             for factor in POWERS_OF_TWO:
                 scaled = rounds._replace(**{name: getattr(rounds, name) * factor})
-                require(play(make(), scaled, seed) == expected, f"{name} times {factor} changed a choice")
+                require(
+                    play(make(), scaled, seed) == expected,
+                    f"scale_free is True, and {factor} {name} changed a choice",
+                )
 
 
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
@@ -337,11 +356,15 @@ def _require_equal_learners(one: Any, other: Any, what: str) -> None:
     for policy in (one, other):
         if hasattr(policy, "refit_prior"):
             policy.refit_prior()
-    _require_equal_chances(one, other, rounds_for(one, N, seed=3), f"{what} changed a choice")
+    _require_equal_chances(
+        one, other, rounds_for(one, N, seed=3), f"order_free is True, and {what} changed a choice"
+    )
     mine, theirs = learnt(one), learnt(other)
     for name in mine:
         owner, _, array = name.rpartition(".")
         if array in ("gram", "moment", "squares", "pulls", "weights", "inverse"):
             noise = mine[f"{owner}.noise_variance" if owner else "noise_variance"]
             tolerance = 1e-6 if noise.any() else 1e-9  # a learnt prior is found to a tolerance
-            require(close(mine[name], theirs[name], tolerance), f"{what} changed {name}")
+            require(
+                close(mine[name], theirs[name], tolerance), f"order_free is True, and {what} changed {name}"
+            )

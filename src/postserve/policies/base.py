@@ -4,7 +4,7 @@ A policy holds no pending decision. Whoever decides keeps (x, arm) and brings z 
 they come, in any order and at any time; waiting for them is the caller's job (docs/recipes.md).
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, cast
 
@@ -247,7 +247,7 @@ def _refuse_missing_z(policy: BasePolicy) -> None:
     raise InvalidInput(f"z is None, wanted {wanted}")
 
 
-class ChoosesFromX:
+class ChoosesFromX(ABC):
     """The verbs of choice: scores every arm from x alone and takes the best; ties are broken at random."""
 
     _arm_set: ArmSet

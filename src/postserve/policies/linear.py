@@ -10,22 +10,27 @@ from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
 from postserve.policies.inputs import Inputs
+from postserve.policies.phi_hat import PhiHat
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
-from postserve.types import FloatArray, Prior
+from postserve.types import FloatArray, IntArray, Prior
 
 
 class LinearPolicy(BasePolicy, abstract=True):
-    """`_arms` are the reward models; `context_map` is phi_hat, None where there is none."""
+    """`_arms` are the reward models; `_phi_hat` is how the map is asked, None where there is none.
+
+    A subclass makes them in its constructor, and says how arms are scored and what they learn.
+    """
 
     _arms: ArmModels
+    _phi_hat: PhiHat | None = None
     _settings_from = ("_arm_set", "_arms")
     _option_defaults = DEFAULTS
 
     @property
     def context_map(self) -> ContextMap | None:
-        """phi_hat; None where there is none."""
-        return None
+        """phi_hat: the policy's own copy, which it teaches; None where there is none."""
+        return None if self._phi_hat is None else self._phi_hat.map
 
     @property
     def scale_free(self) -> bool:
@@ -58,10 +63,29 @@ class LinearPolicy(BasePolicy, abstract=True):
         if isinstance(self.context_map, RefitsPrior):
             self.context_map.refit_prior()
 
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
+        if self._phi_hat is None:
+            return None
+        z_hat = self._phi_hat.predict_one(x, slot)
+        self._phi_hat.learn(x, slot, z)
+        return z_hat
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        return super()._impute(x, slot) if self._phi_hat is None else self._phi_hat.predict_one(x, slot)
+
+    def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
+        if self._phi_hat is not None:
+            self._phi_hat.try_rows(X, slots)
+
     def _why_not_merge(self) -> str | None:
-        if self._arms.models.order_free:
-            return None  # all that is learnt are sums
-        return "what departed arms taught was weighed by the prior of the day"
+        phi_hat = self.context_map
+        if phi_hat is not None and self.missing_z == "impute":
+            return "an imputed z depends on the map as it was at the time"
+        if phi_hat is not None and not (isinstance(phi_hat, Merges) and phi_hat.order_free):
+            return f"its map, {type(phi_hat).__name__}, is not made of sums"
+        if not self._arms.models.order_free:
+            return "what departed arms taught was weighed by the prior of the day"
+        return None  # all that is learnt are sums
 
     def _merge(self, other: Any) -> None:
         if isinstance(self.context_map, Merges):

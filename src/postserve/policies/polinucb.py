@@ -19,7 +19,7 @@ from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
 from postserve.policies.phi_hat import PhiHat, checked_map
-from postserve.protocols import ContextMap, Merges
+from postserve.protocols import ContextMap
 from postserve.steps import fast_path
 from postserve.types import FloatArray, IntArray, MissingZ, Optimism
 from postserve.validation import one_of
@@ -35,7 +35,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     in all that follows, and the map learns E[z_features(z)] as a function of x_features(x). The policy
     teaches its own copy of `context_map`.
 
-    x may be one context, or have a row an arm (the paper's action-dependent contexts), with a map for
+    x may be one context, or have one row per arm (the paper's action-dependent contexts), with a map for
     all or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (its linear
     stochastic bandits): any number of candidates, a row each, and the arm chosen is a row.
 
@@ -56,6 +56,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     """
 
     _shared = ("x_features", "z_features")
+    _phi_hat: PhiHat
     _z_blocks: ClassVar[tuple[str, ...]] = ("z",)  # where phi_hat(x) stands in u when arms are scored
 
     def __init__(
@@ -76,11 +77,6 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         self._phi_hat = PhiHat(context_map, self._arm_set)
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
-
-    @property
-    def context_map(self) -> ContextMap:
-        """phi_hat: the policy's own copy, which it teaches."""
-        return self._phi_hat.map
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
@@ -109,19 +105,6 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _radius(self, slots: IntArray) -> FloatArray:
         """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
         return self._arms.radius(slots)
-
-    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
-        return self._phi_hat.predict_one(x, slot)
-
-    def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
-        self._phi_hat.try_rows(X, slots)
-
-    def _why_not_merge(self) -> str | None:
-        if self.missing_z == "impute":
-            return "an imputed z depends on the map as it was at the time"
-        if isinstance(self.context_map, Merges) and self.context_map.order_free:
-            return super()._why_not_merge()
-        return f"its map, {type(self.context_map).__name__}, is not made of sums"
 
     # Fast paths: no prediction that nobody asks for, and many rounds at once
 
