@@ -353,7 +353,7 @@ def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing()
         u = rng.normal(size=5) * [1.0, 20.0, 3.0, 0.1, 1.0]
         models.update(i % 3, u, np.array([u.sum() + rng.normal()]))
     places, units, full = models.held.owner[:3], models.units(), slice(0, 5)
-    start = evidence.log_ridge_in_units(models.prior.block_ridge, units.blocks)
+    start = np.log(models.prior.block_ridge / units.blocks)
     plain, known = (evidence.Objective(sums_of(models, places), [3, 2], units) for _ in range(2))
     log_det = float(models.log_det[places].sum())
     known.know(start, models.inverse_of(places, full, full), models.weights_of(places), log_det)

@@ -6,9 +6,7 @@ of single rows do: where that could change who is the best, or who ties, the ans
 a tie, and the caller asks for that row by itself.
 """
 
-from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController  # which scikit-learn brings along
@@ -33,10 +31,8 @@ def leaders(held: Held, U: FloatArray, models: IntArray, radius: FloatArray) -> 
     found = np.empty(len(U), dtype=np.int64)
     tried = TRIED if len(U) >= LEAST else len(U)
     widths = _in_turn(held, U[:tried], models, radius, found)
-    if tried == len(U):
-        pass
-    elif widths >= MOSTLY * tried * len(models):
-        with _one_thread():
+    if tried < len(U) and widths >= MOSTLY * tried * len(models):
+        with _libraries().limit(limits=1, user_api="blas"):  # more threads would only wait
             _by_products(held, U[tried:], models, radius, found[tried:])
     else:
         _in_turn(held, U[tried:], models, radius, found[tried:])
@@ -55,12 +51,6 @@ def _in_turn(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, fo
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """At these sizes more of them wait for each other longer than they compute."""
-    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limit
 
 
 def _by_products(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> None:

@@ -118,22 +118,11 @@ def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
     )
 
 
-def rows_in_units(rows: Rows, blocks: Sequence[int], units: Units) -> Rows:
-    """The rows in units, likewise."""
-    coordinates, scale, alive, outputs = _scales(blocks, units)
-    return rows._replace(u=rows.u[:, coordinates] * scale, y=rows.y[:, alive] * outputs)
-
-
 def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
     """Which coordinates have a unit, and one over it; the same of the outputs."""
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
     return np.repeat(active, blocks), scale, alive, 1.0 / np.sqrt(units.outputs[alive])
-
-
-def log_ridge_in_units(ridge: FloatArray, units: FloatArray) -> FloatArray:
-    """log lambda_j/v_j."""
-    return np.log(ridge / units)
 
 
 def centre(units: Units) -> Fit:
@@ -154,7 +143,7 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
     log_ridge = np.full(int(active.sum()), objective.log_noise_centre - objective.log_tau2_centre)
     if start is not None:
         known = start[active] > 0.0
-        log_ridge[known] = log_ridge_in_units(start[active][known], units.blocks[active][known])
+        log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
     log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
     ridge, noise = np.ones(len(active)), np.zeros(len(alive))
     ridge[active] = np.exp(log_ridge) * units.blocks[active]
@@ -182,7 +171,8 @@ class Objective:
         self.rounds = float(sums.pulls.sum())
         self.rows, self.row_starts = None, np.zeros(1, dtype=np.int64)
         if rows is not None and len(rows.u):
-            self.rows = rows_in_units(rows, blocks, units)
+            coordinates, scale, alive, outputs = _scales(blocks, units)
+            self.rows = rows._replace(u=rows.u[:, coordinates] * scale, y=rows.y[:, alive] * outputs)
             firsts = np.flatnonzero(np.diff(rows.models, prepend=-1))
             self.row_starts = np.append(firsts, len(rows.u))
             self.squares += (self.rows.y**2).sum(axis=0)
@@ -205,19 +195,14 @@ class Objective:
     def posterior(self, log_ridge: FloatArray) -> Posterior:
         """The sums over models that depend on lambda: O(dim³) each, or O(n² dim) where it has only n rows."""
         ridge = np.repeat(np.exp(log_ridge), self.sizes)
-        outputs, n = len(self.squares), len(log_ridge)
+        outputs, n, dim = len(self.squares), len(log_ridge), len(ridge)
         log_det, residual = -float((self.n_weights * log_ridge).sum()), np.zeros(outputs)
         parts = np.zeros(n), np.zeros((n, n)), np.zeros((outputs, n)), np.zeros((outputs, n, n))
-        edges = np.append(self.starts, len(ridge))
+        edges = np.append(self.starts, dim)
         lost = np.zeros(len(self.row_starts) - 1, dtype=np.bool_)
         if self.rows is not None:
             _, u, y, _ = self.rows
-            work = (
-                np.empty(u.shape),
-                np.empty(y.shape),
-                np.empty((outputs, len(ridge))),
-                np.empty((len(u), n)),
-            )
+            work = np.empty(u.shape), np.empty(y.shape), np.empty((outputs, dim)), np.empty((len(u), n))
             log_det += kernels.add_row_blocks(
                 self.row_starts, u, y, ridge, edges, MAX_LOSS, *work, lost, residual, *parts
             )

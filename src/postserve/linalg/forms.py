@@ -84,18 +84,9 @@ def add_cold(held: Held, n_models: int) -> Held:
 
 
 def remove(held: Held, model: int) -> Held:
-    """One model less; later ones move down by one."""
-    held = make_cold(held, model)
-    owners = held.owner[: held.counts[DENSE_COUNT]], held.links[: held.counts[ROW_COUNT], OWNER]
-    for owner in owners:
-        owner[owner > model] -= 1
-    return held._replace(place=np.delete(held.place, model), tally=np.delete(held.tally, model, axis=0))
-
-
-def make_cold(held: Held, model: int) -> Held:
-    """Drop what a model has stored; its last dense neighbour moves into the gap."""
+    """One model less, and what it has stored; later ones move down by one."""
     place = int(held.place[model])
-    if place >= 0:
+    if place >= 0:  # the last dense one moves into its place
         last = int(held.counts[DENSE_COUNT]) - 1
         held.symmetric[:, place], held.vectors[:, place] = held.symmetric[:, last], held.vectors[:, last]
         held.owner[place] = held.owner[last]
@@ -107,29 +98,26 @@ def make_cold(held: Held, model: int) -> Held:
         owner[owner == model] = NOBODY
     held.place[model] = COLD
     held.tally[model] = 0.0
-    return without_gaps(held)
+    held = without_gaps(held)
+    for owner in (held.owner[: held.counts[DENSE_COUNT]], held.links[: held.counts[ROW_COUNT], OWNER]):
+        owner[owner > model] -= 1
+    return held._replace(place=np.delete(held.place, model), tally=np.delete(held.tally, model, axis=0))
 
 
 def make_dense(held: Held, model: int) -> Held:
     """Give a model the dense form, whichever it has."""
     if held.place[model] >= 0:
         return held
-    held = with_room_for_dense(held)
-    kernels.fill_dense(model, int(held.counts[DENSE_COUNT]), *held)
-    return without_gaps(held)
-
-
-def with_room_for_dense(held: Held) -> Held:
-    """Room for one more dense model."""
     room, used = len(held.owner), int(held.counts[DENSE_COUNT])
-    if used < room:
-        return held
-    room = min(max(4, 2 * room), len(held.place))
-    return _apart(held)._replace(
-        symmetric=_grown(held.symmetric, used, room),
-        vectors=_grown(held.vectors, used, room),
-        owner=_grown(held.owner[None], used, room)[0],
-    )
+    if used == room:
+        room = min(max(4, 2 * room), len(held.place))
+        held = _apart(held)._replace(
+            symmetric=_grown(held.symmetric, used, room),
+            vectors=_grown(held.vectors, used, room),
+            owner=_grown(held.owner[None], used, room)[0],
+        )
+    kernels.fill_dense(model, used, *held)
+    return without_gaps(held)
 
 
 def with_room_for_rows(held: Held, more: int = 1) -> Held:
@@ -148,11 +136,8 @@ def with_room_for_rows(held: Held, more: int = 1) -> Held:
 def without_gaps(held: Held) -> Held:
     """Close the gaps in the log once they are more than half of it."""
     _, rows, gaps = held.counts
-    return compacted(held) if rows >= LEAST_ROWS and 2 * gaps > rows else held
-
-
-def compacted(held: Held) -> Held:
-    """The log without its gaps."""
+    if rows < LEAST_ROWS or 2 * gaps <= rows:
+        return held
     alive = np.flatnonzero(held.links[: held.counts[ROW_COUNT], OWNER] != NOBODY)
     compact = _apart(held)._replace(
         counts=np.array([held.counts[DENSE_COUNT], len(alive), 0]),
@@ -207,10 +192,7 @@ def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
         return _restored_full(stored, n_models, dim, outputs)
     held = add_cold(empty(dim, outputs), n_models)
     packed = dim * (dim + 1) // 2
-    dense, owners = (
-        stored.take("dense_models", (None,), np.int64),
-        stored.take("row_models", (None,), np.int64),
-    )
+    dense, owners = (stored.take(name, (None,), np.int64) for name in ("dense_models", "row_models"))
     symmetric = [stored.take(name, (len(dense), packed)) for name in ("dense_gram", "dense_inverse")]
     vectors = [stored.take(name, (len(dense), outputs, dim)) for name in ("dense_moment", "dense_weights")]
     rows = [stored.take(name, (len(owners), dim)) for name in ("row_u", "row_g")]
@@ -225,11 +207,9 @@ def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
         rows=np.array(rows),
         values=np.array(values),
     )
-    everyone = np.concatenate([dense, np.unique(owners)])
-    known = bool(((everyone >= 0) & (everyone < n_models)).all()) and len(np.unique(everyone)) == len(
-        everyone
-    )
-    stored.require(known, "dense_models", "each model once, with rows or without")
+    everyone = np.sort(np.concatenate([dense, np.unique(owners)]))
+    each_once = bool((np.diff(everyone, prepend=-1, append=n_models) > 0).all())
+    stored.require(each_once, "dense_models", "each model once, with rows or without")
     stored.require(not (held.tally < 0.0).any(), "tally", "no negative numbers")
     stored.require(not (diagonal(symmetric[0], dim) < 0.0).any(), "dense_gram", "no negative numbers")
     held.place[dense] = np.arange(len(dense))

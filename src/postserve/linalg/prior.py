@@ -8,7 +8,7 @@ what their evidence is.
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from postserve.types import BoolArray, FloatArray, IntArray, Prior, Ridge
 from postserve.validation import number, one_of
 
 SMALLEST_RIDGE = 1e-50
+"""Large enough for its inverse, and that times a context, to be numbers."""
 FIRST_REFIT = 8
 REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
@@ -206,14 +207,8 @@ def _first_refit(n_models: int) -> int:
 def _block_ridges(ridge: Ridge, blocks: list[str]) -> FloatArray:
     """One positive number per block, from one number or one per block."""
     ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
-    if isinstance(ridge, list | tuple):
-        if len(ridge) != len(blocks):
-            names = ", ".join(blocks)
-            raise InvalidInput(f"ridge has {len(ridge)} numbers, wanted one or {len(blocks)} ({names})")
-        return np.array([_positive(part) for part in ridge])
-    return np.full(len(blocks), _positive(ridge))
-
-
-def _positive(ridge: Any) -> float:
-    """Large enough for its inverse, and that times a context, to be numbers."""
-    return number("ridge", ridge, above=0.0, least=SMALLEST_RIDGE)
+    parts = ridge if isinstance(ridge, list | tuple) else [ridge] * len(blocks)
+    if len(parts) != len(blocks):
+        names = ", ".join(blocks)
+        raise InvalidInput(f"ridge has {len(parts)} numbers, wanted one or {len(blocks)} ({names})")
+    return np.array([number("ridge", part, above=0.0, least=SMALLEST_RIDGE) for part in parts])

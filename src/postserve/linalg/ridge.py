@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from postserve.linalg import evidence, forms
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
@@ -13,7 +15,6 @@ from postserve.types import FloatArray, IntArray, Ridge
 class RidgeModels(Regressions):
     """`Regressions` on u = (blocks) with their prior, which the evidence of all of them renews on a schedule.
 
-    >>> import numpy as np
     >>> models = RidgeModels(n_models=2, blocks={"x": 2}, ridge=4.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([5.0]))
     >>> models.weights_of()[0]
@@ -87,7 +88,7 @@ class RidgeModels(Regressions):
         objective = evidence.Objective(sums_of(self, models), self.prior.sizes, units, self._rows())
         if start is not None and start.all() and units.blocks.all() and units.outputs.all():
             objective.know(
-                evidence.log_ridge_in_units(start, units.blocks),
+                np.log(start / units.blocks),
                 self.inverse_of(models),
                 self.held.vectors[CACHE, : len(models)],
                 float(self.log_det[models].sum()),
@@ -118,7 +119,6 @@ def one_regression(
 ) -> RidgeModels:
     """One regression for everybody: there is nothing to be saved by keeping its rows.
 
-    >>> import numpy as np
     >>> model = one_regression({"x": 2}, ridge=4.0)
     >>> model.update(0, np.array([1.0, 0.0]), np.array([5.0]))
     >>> model.average(np.array([[1.0, 0.0], [2.0, 0.0]]))

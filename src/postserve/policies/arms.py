@@ -154,20 +154,14 @@ class ArmModels:
         if self.arm_radius == "posterior":
             return np.array([self.exploration * noise])
         ellipsoid = self.models.ellipsoid(self.models_of(slots))
-        common: Any = {"noise_scale": noise, "delta": self.delta, "w_bound": self.w_bound}
+        ridge, bounds = ellipsoid.ridge, {"delta": self.delta, "w_bound": self.w_bound}
+        common: Any = {"ridge": ridge, "noise_scale": noise, **bounds}
         if self.arm_radius == "determinant":
-            zeta = confidence.arm_radius_determinant(
-                ridge=ellipsoid.ridge, log_det_ratio=ellipsoid.log_det, **common
-            )
+            zeta = confidence.arm_radius_determinant(log_det_ratio=ellipsoid.log_det, **common)
         else:
             assert self.u_bound is not None  # checked on construction
-            zeta = confidence.arm_radius_closed_form(
-                ridge=ellipsoid.ridge,
-                pulls=ellipsoid.pulls,
-                dim_u=len(ellipsoid.ridge),
-                u_bound=self.u_bound * ellipsoid.stretch,
-                **common,
-            )
+            n, longest = ellipsoid.pulls, self.u_bound * ellipsoid.stretch
+            zeta = confidence.arm_radius_closed_form(pulls=n, dim_u=len(ridge), u_bound=longest, **common)
         return np.asarray(self.exploration * zeta)
 
     def score(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
@@ -200,8 +194,7 @@ class ArmModels:
         The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
         """
         means, widths, beta, cross, block = self.models.surround(U, self.models_of(slots), *self._moving)
-        radius = np.empty(len(slots))
-        radius[:] = zeta
+        radius = np.full(len(slots), zeta)
         candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)
         return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
 

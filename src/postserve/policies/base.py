@@ -147,9 +147,7 @@ class BasePolicy(HasSteps, abstract=True):
 
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
         """Multiply what the arms and the map have learnt by these factors, in (0, 1]."""
-        keep_arms = number("arms", arms, above=0.0, most=1.0)
-        keep_map = number("map", map, above=0.0, most=1.0)
-        self._forget(keep_arms, keep_map)
+        self._forget(number("arms", arms, above=0.0, most=1.0), number("map", map, above=0.0, most=1.0))
 
     def refit_prior(self) -> None:
         """Learn every prior from the evidence now; nothing to do where the ridge is a number."""
