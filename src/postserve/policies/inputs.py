@@ -78,10 +78,8 @@ class Inputs:
         return [self.one_or_rows(rows, arms) for rows in rounds]
 
     def probe(self) -> FloatArray:
-        """What the features say at one fixed input, to know them again by; nothing where there are none."""
-        if self.features is None or self.dim is None:
-            return np.empty(0)
-        return probe(self.features, getattr(self.features, "n_features_in_", self.dim))
+        """What the features say at one fixed input, to know them again by."""
+        return probe(self.features, getattr(self.features, "n_features_in_", self.dim or 0))
 
     def _without_names(self, value: Any) -> Any:
         """Numbers as they are; names are refused, or not looked at where nothing is."""
@@ -164,11 +162,8 @@ def each_round(values: Any) -> Iterator[Any]:
     """One x, or one set of rows, after the other."""
     if _is_frame(values):
         return _frame_rows(values)
-    if (
-        not isinstance(values, Iterable)
-        or isinstance(values, str | Mapping)
-        or getattr(values, "ndim", 1) == 0
-    ):
+    no_rows = isinstance(values, str | Mapping) or getattr(values, "ndim", 1) == 0
+    if no_rows or not isinstance(values, Iterable):
         raise InvalidInput(f"X is {values!r:.60}, wanted one x a row")
     return iter(values)
 

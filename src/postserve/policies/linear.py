@@ -1,6 +1,6 @@
 """What policies with linear reward models, and perhaps a map, have in common."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
-from postserve.policies.inputs import Inputs
 from postserve.policies.phi_hat import PhiHat
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
@@ -110,26 +109,23 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.remove_arm(int(self._arm_set.ids[slot]))
 
     def _arrays(self) -> Arrays:
-        probes = {"probe": probe(_map_handed_back(self), self.dim_x or 0)}
-        probes |= {f"{one.name}_probe": one.probe() for one in _with_features(self)}
+        probes = {name: answer for name, _, answer in _probes(self)}
         return {**super()._arrays(), **self._arms.models.arrays(), **probes}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._arms.restore(arrays, self.n_arms)
-        stored = arrays.take("probe", (None,))
-        check_probe("context_map", probe(_map_handed_back(self), self.dim_x or 0), stored)
-        for one in _with_features(self):
-            check_probe(f"{one.name}_features", one.probe(), arrays.take(f"{one.name}_probe", (None,)))
+        for name, what, answer in _probes(self):
+            check_probe(what, answer, arrays.take(name, (None,)))
 
 
-def _with_features(policy: LinearPolicy) -> list[Inputs]:
-    return [one for one in (policy._x, policy._z) if one.features is not None]
-
-
-def _map_handed_back(policy: LinearPolicy) -> Callable[[FloatArray], FloatArray] | None:
-    """A map of the user's own, which loading cannot rebuild, as a function to know it again by."""
-    phi_hat = policy.context_map
+def _probes(policy: LinearPolicy) -> Iterator[tuple[str, str, FloatArray]]:
+    """The array, the argument and the answer by which to know again what loading cannot rebuild."""
+    phi_hat, dim_x = policy.context_map, policy.dim_x or 0
     if phi_hat is None or isinstance(phi_hat, Persistent):
-        return None
-    return lambda point: phi_hat.predict(point, policy.arms or (0,))
+        yield "probe", "context_map", probe(None, dim_x)
+    else:  # a map of the user's own
+        yield "probe", "context_map", probe(lambda x: phi_hat.predict(x, policy.arms or (0,)), dim_x)
+    for one in (policy._x, policy._z):
+        if one.features is not None:
+            yield f"{one.name}_probe", f"{one.name}_features", one.probe()

@@ -14,10 +14,8 @@ from postserve.validation import integer
 class LinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on x and are scored at x; z is taken and not looked at (None will do).
 
-    Contexts of their own for each arm, decision sets (`n_arms` None) and `x_features` (of which `dim_x`
-    is then the length) are as in `PoLinUCB`. Options: `model`, `ridge` ("evidence" or a number),
-    `arm_radius` ("posterior", "determinant", "closed_form" or a number), `exploration`, `intercept`,
-    `noise_scale`, `w_bound`, `u_bound`, `delta`; `postserve.policies.arms.ArmModels` says what each is.
+    Contexts of their own for each arm, decision sets (`n_arms` None), `x_features` (of which `dim_x` is
+    then the length) and the options are as in `PoLinUCB`, but that `ridge` cannot be a pair.
 
     >>> import numpy as np
     >>> policy = LinUCB(n_arms=2, dim_x=1)
