@@ -1,7 +1,7 @@
 """What the learnt prior is worth: final regret in the paper's worlds and in one that is not linear in z.
 
-`python -m benchmarks.regret` prints the table; the suite holds its claims (tests/test_regret.py). Ten
-paired seeds, T = 1000 with the paper's dimensions, T = 2000 on the reward that is not linear in z.
+`python -m benchmarks.regret` prints the table; the suite holds its claims (tests/policies/test_regret.py).
+Ten paired seeds, T = 1000 with the paper's dimensions, T = 2000 on the reward that is not linear in z.
 """
 
 from collections.abc import Callable

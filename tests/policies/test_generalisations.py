@@ -438,7 +438,7 @@ def test_a_shared_draw_moves_alike_candidates_together() -> None:
     ],
 )
 def test_states_from_before_the_generalisations_load(name: str, wanted: list[float]) -> None:
-    policy = load(Path(__file__).parent / "states" / f"version1_{name}.npz")
+    policy = load(Path(__file__).parents[1] / "states" / f"version1_{name}.npz")
     early = {"z": [0.5]} if name == "oracle" else {}
     np.testing.assert_allclose(policy.propensities([0.5, -0.5], **early), wanted)
     policy.update([1.0, 2.0], 0, [1.0], 1.0)

@@ -31,7 +31,7 @@ from postserve.data import SETS, DataSet, fetch, fetching, find, read_checked
 from postserve.data.showing import whereabouts
 
 CONTENT = bytes(range(256)) * 1000
-RDA = Path(__file__).parent / "data"
+RDA = Path(__file__).parents[1] / "rda"
 nan = np.nan
 RATINGS = np.array(  # as R printed them; both zeros are ratings
     [

@@ -893,7 +893,7 @@ def test_threads_decide_as_one_does() -> None:
 
 @pytest.mark.parametrize("name", ["polinucb", "epsilon_greedy", "oracle", "linucb_phi_hat"])
 def test_arms_of_version_1_that_were_pulled_are_dense_and_as_they_were(name: str, tmp_path: Path) -> None:
-    path = Path(__file__).parent / "states" / f"version1_{name}.npz"
+    path = Path(__file__).parents[1] / "states" / f"version1_{name}.npz"
     policy: Any = load(path)
     prefix = "policy." if name == "epsilon_greedy" else ""
     models = (policy.policy if prefix else policy)._arms.models
