@@ -7,16 +7,7 @@ from benchmarks.rounds import DIM_X, DIM_Z, PlainPo
 from benchmarks.streams import post_stream
 from benchmarks.timing import play, seconds
 from postserve import SyntheticEnvironment, run_study
-from postserve.experiments.contenders import (
-    AFTER,
-    ORACLE,
-    POLINUCB,
-    RANDOM,
-    X_ONLY,
-    evidence,
-    evidence_policies,
-    paper_policies,
-)
+from postserve.experiments.contenders import AFTER, ORACLE, POLINUCB, RANDOM, X_ONLY
 
 PAPER = (RANDOM, X_ONLY, AFTER, POLINUCB, ORACLE)
 
@@ -24,10 +15,10 @@ PAPER = (RANDOM, X_ONLY, AFTER, POLINUCB, ORACLE)
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
     """Seconds on one core and on all, and the ratio to as many rounds of poLinUCB in plain numpy."""
     seeds, horizon = (2, 1000) if quick else (10, 5000)
-    kinds = {"ridge 1": {name: paper_policies()[name] for name in PAPER}}
-    learnt = evidence_policies()
-    kinds["learnt priors"] = {RANDOM: paper_policies()[RANDOM]} | {
-        evidence(name): learnt[evidence(name)] for name in PAPER[1:]
+    learnt = (RANDOM, *(contender.evidence for contender in PAPER[1:]))
+    kinds = {
+        kind: {contender.name: contender.maker for contender in contenders}
+        for kind, contenders in (("ridge 1", PAPER), ("learnt priors", learnt))
     }
     _study(kinds["ridge 1"], 2, 20, "local=1")  # compiles
     for kind, policies in kinds.items():

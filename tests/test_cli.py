@@ -66,17 +66,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_writes_what_it_says(finished: Path) -> None:
-    for name in ("figure1", "observation1"):
-        wanted = {
-            "summary.json",
-            "runs.parquet",
-            "figure.png",
-            "figure.pdf",
-            "section.json",
-            "cells",
-            ".lock",
-        }
-        assert {path.name for path in (finished / name).iterdir()} == wanted
+    wanted = {
+        "summary.json",
+        "runs.parquet",
+        "figure.png",
+        "figure.pdf",
+        "section.json",
+        "cells",
+        ".lock",
+    }
+    assert {path.name for path in (finished / "observation1").iterdir()} == wanted
+    overview = {"overview.png", "overview.pdf"}
+    assert {path.name for path in (finished / "figure1").iterdir()} == wanted | overview
     rows = json.loads((finished / "figure1" / "summary.json").read_text())
     assert len(rows) == 3 * 16
     assert set(rows[0]) == {
@@ -115,7 +116,7 @@ def test_ctrl_c_says_so_and_the_same_command_goes_on(finished: Path, tmp_path: P
     os.killpg(run.pid, signal.SIGINT)
     _, errors = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130
-    assert "the same command goes on from here" in errors
+    assert "the same command resumes from here" in errors
     assert "Traceback" not in errors
     wait_until(lambda: ended(run.pid))
     run = start("reproduce", *SMALL, "--out", str(tmp_path))
@@ -127,17 +128,17 @@ def test_an_interrupt_that_python_cannot_raise_is_not_lost(tmp_path: Path) -> No
     """It falls into a destructor, where an exception is only told of."""
     code = (
         "import os, signal, time\n"
-        "from postserve.cli import told_errors\n"
+        "from postserve.terminal import errors_in_one_line\n"
         "class Dies:\n"
         "    def __del__(self):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        time.sleep(0.1)\n"
-        "with told_errors():\n"
+        "with errors_in_one_line():\n"
         "    Dies()\n"
         "    while True: time.sleep(0.1)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
-    assert "the same command goes on from here" in run.stderr
+    assert "the same command resumes from here" in run.stderr
     assert "Exception ignored" not in run.stderr
 
 
@@ -150,11 +151,11 @@ def test_a_second_time_nothing_runs_and_nothing_changes(finished: Path) -> None:
 
 def test_the_report_needs_no_network_and_says_what_held(finished: Path) -> None:
     page = (finished / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 3
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", page)
     assert "http" not in re.sub(r'base64,[^"]*', "", page)
     for word in (
-        "Not judged",
+        "not judged",
         "Python 3",
         "numpy",
         "postserve reproduce figure1 --horizon 60 --seeds 2 --quick",
@@ -180,7 +181,7 @@ def test_the_report_needs_no_network_and_says_what_held(finished: Path) -> None:
         ),
         (["reproduce", "figure1", "--engine", "ray=127.0.0.1:1"], "engine is 'ray=127.0.0.1:1'"),
         (["reproduce"], "Missing argument"),
-        (["tune", "--seeds", "0"], "seeds is 0"),
+        (["reproduce", "defaults", "--seeds", "0"], "seeds is 0"),
     ],
 )
 def test_what_a_user_can_mend_is_said_and_nothing_is_written(
@@ -355,9 +356,11 @@ def test_help_is_quick() -> None:
 
 
 def test_help_tells_defaults_that_depend() -> None:
-    shown = " ".join(postserve("reproduce", "--help").output.replace("│", " ").split())
-    assert "[default: out, or out/quick]" in shown
-    assert "[default: $POSTSERVE_DATA, or what `postserve data fetch` keeps]" in shown
+    shown = " ".join(postserve("reproduce", "--help").output.split())
+    assert "[default: (out, or out/quick)]" in shown
+    assert "[default: ($POSTSERVE_DATA, or where `postserve data fetch` keeps them)]" in shown
+    assert shown.count("[default: (each figure's own, see `postserve list`)]") == 2
+    assert "bool" not in shown
 
 
 def test_warm_up_says_what_it_did_and_where() -> None:

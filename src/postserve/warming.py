@@ -69,6 +69,20 @@ def cache_folder() -> str:
     return str(kernel.stats.cache_path)
 
 
+def show_warm_up(console: Any) -> None:
+    """Warm the usual policies up, and say what was compiled and how long it took."""
+    from postserve.terminal import say  # rich is not there in an install of the core alone
+
+    for name, make in USUAL.items():
+        with console.status(name):
+            compiled, seconds = warm_up(make())
+        done = f"kernels compiled: {len(set(compiled))}" if compiled else "nothing to compile"
+        say(f"{name}: {done}, {seconds:.1f} s", console)
+        if compiled:
+            say(f"  {', '.join(sorted(set(compiled)))}", console)
+    say(f"cache: {cache_folder()}", console)
+
+
 def _rows(name: str, dim: int | None, example: Any, features: Any, rng: np.random.Generator) -> Rows:
     if example is None and features is not None:
         raise InvalidInput(f"{name} is None, wanted an example of what {name}_features take")

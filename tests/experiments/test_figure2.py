@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from postserve import InvalidInput, Study, TableEnvironment
-from postserve.experiments.contenders import AFTER, BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY, evidence
+from postserve.evaluation.halves import halves_interval, halves_mean_and_error
+from postserve.experiments.contenders import AFTER, BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY
 from postserve.experiments.figure import Size
 from postserve.experiments.figures import figure2
-from postserve.experiments.figures.figure2 import settings, worlds
-from postserve.experiments.figures.figure2.comparisons import rank_correlation
-from postserve.experiments.figures.figure2.policies import learnt_prior, linear, ridge_one
-from postserve.experiments.figures.figure2.predictability import r_squared
+from postserve.experiments.figures.figure2 import worlds
+from postserve.experiments.figures.figure2.comparisons import PREDICTED, prediction, rank_correlation
+from postserve.experiments.figures.figure2.policies import LEARNT, MAPS, RIDGE_1, linear, r_squared
 from postserve.experiments.figures.figure2.rating_model import (
     BIASES,
     MEAN,
@@ -28,10 +28,8 @@ from postserve.experiments.figures.figure2.rating_model import (
     fit_rating_model,
     split,
 )
-from postserve.experiments.figures.figure2.settings import AXES, DRAWN, LITERAL, MAPS, PAPERS, PREDICTED
-from postserve.experiments.figures.figure2.worlds import CUTS
+from postserve.experiments.figures.figure2.worlds import AS_THEY_ARE, AXES, CUTS, DRAWN, FIVE
 from postserve.experiments.fingerprint import fingerprint
-from postserve.experiments.halves import halves_interval, halves_mean_and_error
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import run_cells
 
@@ -247,7 +245,9 @@ def test_intervals_cover_however_much_is_luck(cuts: int, orders: int, share: flo
 
 
 def test_draws_are_as_many_for_each_cut() -> None:
-    with pytest.raises(InvalidInput, match="values are of 5 draws, wanted as many for each of 4 cuts"):
+    with pytest.raises(
+        InvalidInput, match="values are of 5 draws, wanted the same number for each of 4 cuts"
+    ):
         halves_interval(np.arange(10.0), 4)
     assert halves_interval(np.arange(6.0), 4) == halves_interval(np.arange(6.0))
 
@@ -310,46 +310,46 @@ def test_r_squared_is_that_of_what_can_be_told() -> None:
 
 
 def test_cells_are_known_again() -> None:
-    first, second = (settings.cells_from(vectors(), SMALL) for _ in range(2))
+    first, second = (figure2.cells_from(vectors(), SMALL) for _ in range(2))
     assert [cell.key for cell in first] == [cell.key for cell in second]
     assert len({cell.key for cell in first}) == len(first)
     model = vectors()
-    other = settings.cells_from(model._replace(users=model.users * 1.01), SMALL)
+    other = figure2.cells_from(model._replace(users=model.users * 1.01), SMALL)
     assert not {cell.key for cell in first} & {cell.key for cell in other}
-    one = next(cell for cell in first if cell.environment == DRAWN and cell.policy == POLINUCB)
+    one = next(cell for cell in first if cell.place == DRAWN and cell.line == POLINUCB.name)
     assert np.array_equal(one.run().values, pickle.loads(pickle.dumps(one.run.func))(*one.run.args).values)  # type: ignore[attr-defined]
 
 
 def test_each_place_has_seeds_of_its_own() -> None:
-    cells = settings.cells_from(vectors(), SMALL)
-    seeds = {place: [c.seed for c in cells if (c.environment, c.policy) == place] for place in PAIRS}
+    cells = figure2.cells_from(vectors(), SMALL)
+    seeds = {place: [c.seed for c in cells if (c.place, c.line) == place] for place in PAIRS}
     assert [seeds[place] for place in PAIRS] == [[0, 1], *([[0, 1, 2, 3]] * 3)]
-    assert list(dict.fromkeys(c.policy for c in cells))[:13] == [*ridge_one(), *learnt_prior()]
-    assert settings.draws(settings.SIZE) == 150
-    assert [settings.draws(SMALL._replace(seeds=n)) for n in (2, 10, 11, 29)] == [2, 10, 10, 20]
+    assert list(dict.fromkeys(c.line for c in cells))[:13] == [c.name for c in (*RIDGE_1, *LEARNT)]
+    assert figure2.draws(figure2.FULL) == 150
+    assert [figure2.draws(SMALL._replace(seeds=n)) for n in (2, 10, 11, 29)] == [2, 10, 10, 20]
 
 
 PAIRS = (
-    (PAPERS, POLINUCB),
-    (DRAWN, POLINUCB),
-    (AXES, evidence(POLINUCB)),
-    (PREDICTED, settings.told_from("network", AXES)),
+    (FIVE, POLINUCB.name),
+    (DRAWN, POLINUCB.name),
+    (AXES, POLINUCB.evidence.name),
+    (PREDICTED, prediction("network", AXES)),
 )
 
 
 def test_the_level_of_rewards_is_no_regret() -> None:
     """Random serves the same arms whatever the rewards are told from."""
-    cells = [cell for cell in settings.cells_from(vectors(), SMALL) if cell.policy == RANDOM]
-    ends = {(cell.environment, cell.seed): cell.run().values[-1] for cell in cells}
-    assert ends[LITERAL, 0] == pytest.approx(ends[PAPERS, 0])
+    cells = [cell for cell in figure2.cells_from(vectors(), SMALL) if cell.line == RANDOM.name]
+    ends = {(cell.place, cell.seed): cell.run().values[-1] for cell in cells}
+    assert ends[AS_THEY_ARE, 0] == pytest.approx(ends[FIVE, 0])
     assert len({round(end, 9) for end in ends.values()}) == len(ends) - 2
 
 
 def test_every_cell_runs() -> None:
-    first = [cell for cell in settings.cells_from(vectors(), SMALL) if cell.seed == 0]
+    first = [cell for cell in figure2.cells_from(vectors(), SMALL) if cell.seed == 0]
     with progress_bar(quiet=True) as bar:
         study = run_cells(first, lambda f, items: map(f, items), None, bar, measure="value")
-    assert study.environments == [LITERAL, PAPERS, DRAWN, AXES, PREDICTED]
+    assert study.environments == [AS_THEY_ARE, FIVE, DRAWN, AXES, PREDICTED]
     assert study.runs["value"].is_finite().all()
 
 
@@ -364,26 +364,25 @@ def test_without_data_it_says_what_it_wants(tmp_path: Path) -> None:
 def hand_made(regrets: Mapping[tuple[str, str], float], gain_in_axes: float = 0.0) -> Study:
     """Regret of each policy, but for what is said of (place, policy), with a little spread over seeds."""
     usual = {RANDOM: 100.0, X_ONLY: 40.0, BEFORE: 30.0, AFTER: 25.0, POLINUCB: 20.0, ORACLE: 10.0}
+    by_label = {contender.label: value for contender, value in usual.items()}
     rows = []
-    everyone = (*ridge_one(), *learnt_prior())
+    everyone = (*RIDGE_1, *LEARNT)
     for place, seeds, policies in (
-        (LITERAL, 4, everyone),
-        (PAPERS, 4, everyone),
+        (AS_THEY_ARE, 4, everyone),
+        (FIVE, 4, everyone),
         (DRAWN, 40, everyone),
-        (AXES, 40, tuple(learnt_prior())),
+        (AXES, 40, LEARNT),
     ):
         for policy in policies:
-            name = policy.removesuffix(", evidence")
-            value = regrets.get((place, policy), usual.get(name, 22.0))
-            if place == AXES and name == POLINUCB:
+            value = regrets.get((place, policy.name), by_label.get(policy.label, 22.0))
+            if place == AXES and policy.label == POLINUCB.label:
                 value = max(value, 40.0 - gain_in_axes)
-            spread = len(name) % 7 / 10.0
-            rows += [
-                (place, policy, seed, 1, value + spread * (-1) ** (seed // 2 + seed)) for seed in range(seeds)
-            ]
-    for place, seeds in ((PAPERS, 4), (DRAWN, 40), (AXES, 40)):
+            spread = len(policy.label) % 7 / 10.0
+            values = [value + spread * (-1) ** (seed // 2 + seed) for seed in range(seeds)]
+            rows += [(place, policy.name, seed, 1, final) for seed, final in enumerate(values)]
+    for place, seeds in ((FIVE, 4), (DRAWN, 40), (AXES, 40)):
         for kind in MAPS:
-            name = settings.told_from(kind, place)
+            name = prediction(kind, place)
             rows += [(PREDICTED, name, seed, 1, 0.3 + 0.01 * (seed // 2 % 5)) for seed in range(seeds)]
     schema = ["environment", "policy", "seed", "round", "value"]
     return Study(pl.DataFrame(rows, schema=schema, orient="row"))
@@ -395,7 +394,7 @@ def test_it_is_drawn_and_told() -> None:
     figure2.draw(study).savefig(stream, format="png", dpi=50)
     assert min(matplotlib.image.imread(io.BytesIO(stream.getvalue()), format="png").shape[:2]) > 300
     assert all(claim.text.endswith(".") for claim in figure2.claims(study))
-    assert settings.described_from(vectors(), SMALL)["data"].startswith("MovieLens 100K: 100 ratings")
+    assert figure2.settings_from(vectors(), SMALL)["data"].startswith("MovieLens 100K: 100 ratings")
 
 
 def test_errors_count_the_users_of_draws() -> None:
@@ -404,12 +403,13 @@ def test_errors_count_the_users_of_draws() -> None:
     for pair in PAIRS[1:]:
         error = halves_mean_and_error(study.final(*pair), CUTS)[1]
         assert rows[pair]["final_value_se"] == pytest.approx(error)
-    final = study.final(PAPERS, X_ONLY)
-    assert rows[PAPERS, X_ONLY]["final_value_se"] == pytest.approx(final.std(ddof=1) / 2.0)
+    final = study.final(FIVE, X_ONLY)
+    assert rows[FIVE, X_ONLY.name]["final_value_se"] == pytest.approx(final.std(ddof=1) / 2.0)
 
 
 def test_the_headline_where_it_beats_nobody_anywhere() -> None:
-    losing = {(place, name(POLINUCB)): 90.0 for place in (PAPERS, DRAWN, AXES) for name in (str, evidence)}
+    forms = (POLINUCB.name, POLINUCB.evidence.name)
+    losing = {(place, name): 90.0 for place in (FIVE, DRAWN, AXES) for name in forms}
     found = figure2.headline(hand_made(losing))
     assert "elsewhere" not in found
     assert found.count("(which has less)") == 3
@@ -423,11 +423,11 @@ def test_claims_hold_or_fail_with_the_order() -> None:
     good = hand_made({}, gain_in_axes=0.0)
     assert held(good, "The paper's order") == [True] * 4
     assert held(good, "The paper: the oracle") == [True] * 4
-    assert held(good, "Expected: where z can be told") == [True]
-    bad = hand_made({(DRAWN, BEFORE): 15.0, (PAPERS, evidence(ORACLE)): 30.0}, gain_in_axes=20.0)
+    assert held(good, "Expected: where x predicts z") == [True]
+    bad = hand_made({(DRAWN, BEFORE.name): 15.0, (FIVE, ORACLE.evidence.name): 30.0}, gain_in_axes=20.0)
     assert held(bad, "The paper's order") == [True, True, False, True]
     assert held(bad, "The paper: the oracle") == [True, False, True, True]
-    assert held(bad, "Expected: where z can be told") == [False]
+    assert held(bad, "Expected: where x predicts z") == [False]
     texts = [claim.text for claim in figure2.claims(bad)]
     assert any("Not so: poLinUCB minus LinUCB(phi_hat, before) is +5" in text for text in texts)
     assert any("poLinUCB < LinUCB(phi_hat, before) in 0 of 20 draws" in text for text in texts)

@@ -3,7 +3,6 @@
 import html
 import io
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,32 +18,52 @@ from postserve.experiments.bounds import CONSTANTS, bounds_of, lies_below
 from postserve.experiments.cells import kept_cells
 from postserve.experiments.claims import compared, ordered, within
 from postserve.experiments.contenders import (
+    AFTER,
     BEFORE,
     JOINT,
+    LEARNT,
+    MISSPECIFIED,
     ORACLE,
+    PAPER,
+    PAPER_RADIUS,
     POLINUCB,
     RANDOM,
+    ROBUST,
     X_AND_FEATURES,
     X_ONLY,
-    evidence,
-    evidence_policies,
-    paper_policies,
 )
 from postserve.experiments.engines import open_engine
-from postserve.experiments.figures import FIGURES
-from postserve.experiments.figures.exponents import settings as exponents
+from postserve.experiments.figures import FIGURES, defaults, exponents, observation1, sensitivity, thompson
 from postserve.experiments.figures.figure1 import claims as figure1_claims
-from postserve.experiments.figures.figure1.expected import FINAL_REGRET, TOLERANCE
-from postserve.experiments.figures.figure1.settings import environments
-from postserve.experiments.figures.observation1 import settings as observation1
-from postserve.experiments.figures.sensitivity import settings as sensitivity
-from postserve.experiments.figures.theory import settings as theory_figure
-from postserve.experiments.figures.thompson import settings as thompson
+from postserve.experiments.figures.figure1 import environments
+from postserve.experiments.figures.theory.quantities import GRAM
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.reproduce import lacks_data, plan, reproduce
 from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
+
+TOLERANCE = 0.08
+"""Other processors round otherwise, and a run that begins to differ goes its own way from there."""
+FINAL_REGRET = {
+    RANDOM: (17255, 17553, 17179),
+    X_ONLY: (15754, 16094, 6487),
+    X_AND_FEATURES: (14100, 14507, 6365),
+    MISSPECIFIED: (13668, 13837, 3842),
+    BEFORE: (6796, 6665, 4702),
+    AFTER: (4502, 4339, 4066),
+    POLINUCB: (4393, 4170, 3901),
+    JOINT: (4999, 4918, 4230),
+    ORACLE: (4237, 4254, 3784),
+    X_ONLY.evidence: (14479, 14681, 6212),
+    X_AND_FEATURES.evidence: (8448, 8429, 6178),
+    BEFORE.evidence: (4021, 4010, 3821),
+    AFTER.evidence: (3117, 2939, 2858),
+    POLINUCB.evidence: (3010, 2896, 2820),
+    ROBUST.evidence: (2944, 3004, 2731),
+    ORACLE.evidence: (2830, 2644, 2530),
+}
+"""Figure 1's polynomial, periodic and linear worlds, when it was last run with T = 1000 and 10 seeds."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +72,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory, data_if_any: Path | None) ->
     out = tmp_path_factory.mktemp("quick")
     plans = plan(["all"], quick=True, seeds=2, horizon=40, data=data_if_any or out)
     wanted = [name for name, figure in FIGURES.items() if data_if_any or not figure.data]
-    assert [planned.figure.name for planned, _ in reproduce(plans, out)] == wanted
+    assert [result.planned.figure.name for result in reproduce(plans, out)] == wanted
     return out
 
 
@@ -71,10 +90,20 @@ def test_a_figure_has_its_files(folder: Path, name: str) -> None:
     runs = pl.read_parquet(folder / "runs.parquet")
     measure = FIGURES[name].measure
     assert runs.columns == ["environment", "policy", "seed", "round", measure]
+    assert {row["figure"] for row in rows} == {name}
+    assert {row["policy"] for row in rows} == set(runs["policy"])
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name != "defaults"])
+def test_a_summary_has_the_means_of_the_runs(folder: Path, name: str) -> None:
+    """That of the defaults has ratios, over all worlds."""
+    rows = json.loads((folder / "summary.json").read_text())
+    runs = pl.read_parquet(folder / "runs.parquet")
+    measure = FIGURES[name].measure
     pairs = {(row["environment"], row["policy"]) for row in rows}
     assert pairs == set(runs.select("environment", "policy").unique().iter_rows())
     for row in rows:
-        assert row["figure"] == name
         final = runs.filter(
             pl.col("environment") == row["environment"],
             pl.col("policy") == row["policy"],
@@ -83,7 +112,6 @@ def test_a_figure_has_its_files(folder: Path, name: str) -> None:
         assert row[f"final_{measure}_mean"] == pytest.approx(final.mean())
         assert len(final) == row["seeds"] == 2 or FIGURES[name].data
         assert len(final) == row["seeds"]
-    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -110,19 +138,30 @@ def test_the_report_has_every_figure(quick: Path) -> None:
     assert set(FIGURES) - set(there) <= {name for name, figure in FIGURES.items() if figure.data}
     for name in there:
         assert f'id="{name}"' in page
-    assert page.count("<img") == len(there)
+    assert page.count("<img") == len(there) + 1  # figure 1 has an overview too
 
 
-@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.headline])
+@pytest.mark.parametrize("name", [name for name, figure in FIGURES.items() if figure.data])
 def test_what_real_data_said_opens_the_report(folder: Path, name: str) -> None:
     section = json.loads((folder / "section.json").read_text())
     page = (folder.parent / "report.html").read_text()
-    told = html.escape(section["headline"])
-    assert "poLinUCB" in told
-    opening = re.findall(r"</h1>\n<p><b>(.*?)</b></p>", page)[0]
-    assert told[1:].removesuffix(".") in opening
-    assert f"<p><b>{told}</b></p>" in page[page.index(f'id="{name}"') :]
+    headline = html.escape(section["headline"])
+    assert "poLinUCB" in headline
+    opening = page[page.index("</h1>") : page.index("<h2")]
+    assert f"<p><b>{headline}</b></p>" in opening
+    assert f"<p><b>{headline}</b></p>" in page[page.index(f'id="{name}"') :]
     assert "--data" in section["command"]
+
+
+def test_figure_1_is_summed_up_in_a_picture_and_a_sentence(quick: Path) -> None:
+    headline = json.loads((quick / "figure1" / "section.json").read_text())["headline"]
+    assert headline.startswith(
+        "In a run too small to settle anything (--quick): After 40 rounds poLinUCB had"
+    )
+    page = (quick / "report.html").read_text()
+    section = page[page.index('id="figure1"') : page.index('id="figure3"')]
+    assert section.index("<img") < section.index("<details>") < section.index('class="claims"')
+    assert html.escape(headline) in section
 
 
 @pytest.mark.parametrize("name", ["trials"])
@@ -165,7 +204,7 @@ def test_a_table_of_what_is_nowhere_twice_has_a_row_a_curve(quick: Path) -> None
     assert table.header == ["of", "quantity", "value"]
     cells = {(row[0], row[1]): row[2] for row in table.rows}
     assert len(cells) == len(table.rows) == 33
-    hidden = cells[theory_figure.GRAM, "measured"].split("\u00a0")[0]
+    hidden = cells[GRAM, "measured"].split("\u00a0")[0]
     assert 0.0 < float(hidden) < 0.2
 
 
@@ -173,11 +212,11 @@ def test_a_slope_that_tells_nothing_is_left_out_and_it_is_said() -> None:
     row = {"policy": "p", "environment": "e", "horizon": 9, "seeds": 3, "ratio_to_oracle": None}
     row |= {"final_regret_mean": 12.0, "final_regret_se": 1.0}
     wide, narrow = Slope(0.3, -2.9, 3.5), Slope(0.5, 0.4, 0.6)
-    assert wide.told() == "too little data to tell"
-    assert narrow.told() == "0.50 [0.40, 0.60]"
+    assert wide.text == "too little data"
+    assert narrow.text == "0.50 [0.40, 0.60]"
     (table,) = tables([row | wide.named()])
     assert table.rows == [["p", "12\u00a0±\u00a01"]]
-    assert "too little data to tell" in table.title
+    assert "too little data" in table.title
     (table,) = tables([row | narrow.named()])
     assert "0.50" in table.rows[0][1]
     assert "too little" not in table.title
@@ -205,7 +244,7 @@ def test_the_papers_order_holds(figure1: Study) -> None:
 @pytest.mark.parametrize("kind", ["polynomial", "periodic", "linear"])
 def test_the_theorems_bound_lies_above_figure_1(figure1: Study, kind: str) -> None:
     bounds = bounds_of("polinucb", environments(quick=False)[kind], figure1)
-    for policy in (POLINUCB, JOINT, BEFORE, evidence(POLINUCB)):
+    for policy in (POLINUCB, JOINT, BEFORE, POLINUCB.evidence):
         claim = lies_below(figure1, kind, policy, bounds)
         assert claim.held, claim.text
 
@@ -220,7 +259,7 @@ def test_the_theorems_bound_lies_above_figure_1(figure1: Study, kind: str) -> No
             (
                 "sensitivity",
                 sensitivity.place(panel, value),
-                partial(sensitivity.panels()[panel].environment, value),
+                partial(sensitivity.sweeps()[panel].environment, value),
             )
             for panel, value in (("noise of z", 0.1), ("noise of z", 30.0), ("dim_z", 1.0), ("dim_z", 20.0))
         ),
@@ -231,7 +270,7 @@ def test_the_theorems_bound_lies_above_the_other_figures(
     quick: Path, name: str, place: str, make: Any
 ) -> None:
     study = Study(pl.read_parquet(quick / name / "runs.parquet"))
-    assert (study.curves(place, evidence(POLINUCB)) <= bounds_of("polinucb", make, study)).all()
+    assert (study.curves(place, POLINUCB.evidence) <= bounds_of("polinucb", make, study)).all()
 
 
 def test_polinucb_is_close_to_the_oracle(figure1: Study) -> None:
@@ -240,20 +279,20 @@ def test_polinucb_is_close_to_the_oracle(figure1: Study) -> None:
 
 
 def test_the_learnt_prior_beats_the_papers_oracle(figure1: Study) -> None:
-    claim = ordered(figure1, (evidence(POLINUCB), ORACLE), 1000, figure1.environments)
+    claim = ordered(figure1, (POLINUCB.evidence, ORACLE), 1000, figure1.environments)
     assert claim.held, claim.text
 
 
 def test_follow_ups_beat_the_fair_baseline(figure1: Study) -> None:
-    claim = ordered(figure1, (evidence(POLINUCB), evidence(X_AND_FEATURES)), 1000, figure1.environments)
+    claim = ordered(figure1, (POLINUCB.evidence, X_AND_FEATURES.evidence), 1000, figure1.environments)
     assert claim.held, claim.text
 
 
 def test_figure1_has_the_numbers_it_is_expected_to_have(figure1: Study) -> None:
-    assert set(FINAL_REGRET) == set(figure1.policies)
+    assert [contender.name for contender in FINAL_REGRET] == figure1.policies
     for policy, expected in FINAL_REGRET.items():
         found = [figure1.final(place, policy).mean() for place in figure1.environments]
-        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, err_msg=policy)
+        np.testing.assert_allclose(found, expected, rtol=TOLERANCE, err_msg=policy.name)
 
 
 def test_figure1_tells_of_the_readings(figure1: Study) -> None:
@@ -262,12 +301,12 @@ def test_figure1_tells_of_the_readings(figure1: Study) -> None:
 
 
 def test_observation_1_holds(tmp_path: Path) -> None:
-    ((_, summary),) = reproduce(plan(["observation1"], horizon=1000, seeds=5), tmp_path)
+    ((_, summary, _),) = reproduce(plan(["observation1"], horizon=1000, seeds=5), tmp_path)
     section = json.loads((tmp_path / "observation1" / "section.json").read_text())
     assert all(claim["held"] for claim in section["claims"]), section["claims"]
     slopes = {row["policy"]: row["slope"] for row in summary}
-    assert abs(slopes[X_ONLY] - 1.0) < 0.05
-    assert slopes[POLINUCB] < 0.7
+    assert abs(slopes[X_ONLY.name] - 1.0) < 0.05
+    assert slopes[POLINUCB.name] < 0.7
 
 
 def test_the_theory_holds(tmp_path: Path) -> None:
@@ -353,10 +392,44 @@ def test_the_fair_baseline_is_linucb_on_x_and_features() -> None:
         def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
             self.policy.update(np.concatenate([x, env.features(x)]), arm, None, reward)
 
-    fair = simulate(paper_policies()[X_AND_FEATURES](env), env, 300, seed=0)
+    fair = simulate(X_AND_FEATURES.maker(env), env, 300, seed=0)
     np.testing.assert_array_equal(fair.arms, simulate(Wide(), env, 300, seed=0).arms)
 
 
-def test_every_contender_has_a_look() -> None:
-    for name in (*paper_policies(), *evidence_policies()):
-        assert style.look(name)
+def test_both_priors_of_a_contender_are_drawn_alike_but_for_the_weight() -> None:
+    for contender in PAPER:
+        one, other = contender.line, contender.evidence.line
+        assert (one["color"], one["linestyle"]) == (other["color"], other["linestyle"])
+        assert one["linewidth"] < other["linewidth"]
+    assert [str(each) for each in LEARNT] == [f"{each.label}, evidence" for each in LEARNT]
+
+
+def test_a_contender_makes_its_policy_with_its_prior_and_options() -> None:
+    env: Any = SyntheticEnvironment("polynomial", dim_x=4, dim_z=2, n_arms=3)
+    fixed, learnt = (contender.maker(env) for contender in (POLINUCB, POLINUCB.evidence))
+    assert f"ridge=1.0, arm_radius={PAPER_RADIUS}" in repr(fixed)
+    assert "arm_radius" not in repr(learnt)
+    assert "exploration=2.0" in repr(POLINUCB.with_options(exploration=2.0).maker(env))
+    assert POLINUCB.made_by(lambda env: "another").maker(env) == "another"
+
+
+# Where the defaults come from.
+
+
+def test_a_setting_with_less_regret_than_the_one_in_use_is_named() -> None:
+    family = defaults.families()[0]
+    better = family.settings[0].name
+    finals = {
+        setting.name: [9.0, 9.1] if setting.name == better else [10.0, 10.1]
+        for each in defaults.families()
+        for setting in each.settings
+    }
+    rows = [("world", name, seed, 1, value) for name in finals for seed, value in enumerate(finals[name])]
+    found = Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
+    first, *others = defaults.claims(found)
+    assert first.held is False
+    assert f"Not so: {better} has 0.9" in first.text
+    assert all(claim.held for claim in others)
+    row = defaults.summary(found)[0]
+    assert row["low"] < row["final_ratio_mean"] < row["high"]
+    assert row["final_ratio_mean"] == pytest.approx(0.9, abs=0.01)

@@ -18,8 +18,8 @@ from postserve import (
 from postserve.experiments.bounds import bound_over, constants, largest_gap, lies_below
 from postserve.experiments.contenders import RANDOM
 from postserve.experiments.figures import action_dependent, thompson
-from postserve.experiments.figures.action_dependent.settings import place
-from postserve.experiments.figures.thompson.settings import (
+from postserve.experiments.figures.action_dependent import place
+from postserve.experiments.figures.thompson import (
     LOGGERS,
     TARGET,
     WORLD,
@@ -27,15 +27,15 @@ from postserve.experiments.figures.thompson.settings import (
     estimated,
     estimated_regret,
 )
-from postserve.experiments.rates import grows_within, in_rounds_of, slope_over
+from postserve.experiments.rates import grows_within, in_random_rounds, slope_over
 
 T = np.array([1, 10, 100, 1000])
 
 
-def study(curves: dict[tuple[str, str], Any]) -> Study:
-    """Of one curve a seed, at rounds T."""
+def study(curves: dict[tuple[str, Any], Any]) -> Study:
+    """Of one curve per seed, at rounds T."""
     rows = [
-        (where, name, seed, int(t), float(value))
+        (where, str(name), seed, int(t), float(value))
         for (where, name), seeds in curves.items()
         for seed, curve in enumerate(seeds)
         for t, value in zip(T, curve, strict=True)
@@ -56,7 +56,7 @@ def test_an_exponent_is_held_against_the_bounds() -> None:
 
 def test_regret_in_rounds_of_random_play() -> None:
     found = study({("e", RANDOM): [4.0 * T, 6.0 * T], ("e", "p"): [T**0.5, 3 * T**0.5]})
-    (column,) = in_rounds_of(found, RANDOM, "p", ["e"])
+    (column,) = in_random_rounds(found, "p", ["e"])
     np.testing.assert_allclose(column, np.array([1.0, 3.0]) * 1000**0.5 / 5.0)
 
 
@@ -104,7 +104,7 @@ def test_regret_above_a_bound_is_told() -> None:
 
 
 def test_the_price_of_maps_is_a_ratio_seed_by_seed() -> None:
-    curves = {}
+    curves: dict[tuple[str, Any], Any] = {}
     for kind in ("separate", "shared"):
         for n in (2, 8):
             curves[place(kind, n), RANDOM] = [T, T]
@@ -157,4 +157,4 @@ def test_the_standard_error_of_an_estimate_is_that_of_its_terms() -> None:
     ]
     found = Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
     assert thompson.standard_errors(found, LOGGERS[0]).mean() == pytest.approx(2.0 * 1000**0.5, rel=0.05)
-    assert TARGET not in found.policies
+    assert TARGET.name not in found.policies

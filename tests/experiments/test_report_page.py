@@ -1,5 +1,6 @@
 """The report in a real browser: everything shows, and nothing is asked of the network."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,19 @@ def test_it_asks_for_nothing_but_itself(page: Any) -> None:
 
 
 def test_every_picture_shows(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     sizes = page.evaluate("[...document.images].map(i => [i.complete, i.naturalWidth, i.clientWidth])")
-    assert len(sizes) == 2
+    assert len(sizes) == 3
     assert all(complete and natural > 500 and shown > 500 for complete, natural, shown in sizes)
+
+
+def test_the_picture_leads_and_claims_are_folded(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
+    first = page.evaluate("document.images[0].getBoundingClientRect().bottom")
+    assert first < 900  # on the first screen
+    assert not page.locator("ul.claims").first.is_visible()
+    for word in ("regret", "oracle", "x", "z"):
+        assert page.locator("dt", has_text=re.compile(f"^{word}$")).first.is_visible()
 
 
 def test_nothing_sticks_out(page: Any) -> None:

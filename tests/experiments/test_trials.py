@@ -21,8 +21,10 @@ from postserve.experiments.contenders import (
     ROBUST,
     X_ONLY,
 )
-from postserve.experiments.figures.trials import foretelling, policies, settings, worlds
-from postserve.experiments.figures.trials.claims import PLACES, REPLAYED, claims, headline
+from postserve.experiments.figures import trials
+from postserve.experiments.figures.trials import policies, worlds
+from postserve.experiments.figures.trials.r_squared import PREDICTIONS, r_squared
+from postserve.experiments.figures.trials.results import PLACES, REPLAYED, claims, headline
 
 
 def trial(n: int = 400, *, curved: bool = False, seed: int = 0) -> LoggedRounds:
@@ -33,6 +35,10 @@ def trial(n: int = 400, *, curved: bool = False, seed: int = 0) -> LoggedRounds:
     z = np.where(arms == 1, 1.0, -1.0) * phi + 0.3 * rng.normal(size=n)
     rewards = z + 0.1 * rng.normal(size=n)
     return LoggedRounds(x=x, z=z[:, None], arms=arms, rewards=rewards, propensities=0.5)
+
+
+def makers(arm_names: tuple[str, ...]) -> dict[str, Any]:
+    return {each.name: each.maker for each in policies.where_z_follows_the_arm(arm_names)}
 
 
 def test_halves_of_a_cut_share_no_row() -> None:
@@ -66,24 +72,25 @@ def test_jokes_are_of_three_kinds_and_drawn_once_or_for_each_shuffle() -> None:
 
 def test_serving_one_arm_is_worth_that_arms_mean() -> None:
     log = trial()
-    second = policies.where_z_follows_the_arm(("a", "b"))["always b"]
-    for method in (settings.REJECTION, settings.WEIGHTED):
-        value = settings.value_of(method, lambda seed: log, second, 400, 0).values[0]
+    second = makers(("a", "b"))["always b"]
+    for method in (trials.REJECTION, trials.WEIGHTED):
+        value = trials.value_of(method, lambda seed: log, second, 400, 0).values[0]
         assert value == pytest.approx(log.rewards[log.arms == 1].mean())
 
 
 def test_every_policy_learns_where_there_is_something_to_learn() -> None:
     log = trial()
-    made = policies.where_z_follows_the_arm(log.arm_names)
+    made = makers(log.arm_names)
     found = {
-        name: settings.value_of("weighted", lambda seed: log, make, 400, 0).values[0]
+        name: trials.value_of("weighted", lambda seed: log, make, 400, 0).values[0]
         for name, make in made.items()
     }
-    learners = {X_ONLY, BEFORE, AFTER, POLINUCB, ROBUST, ORACLE, MAP_PER_ARM}
-    assert set(found) == {*learners, RANDOM, ONE_MAP, "always 0", "always 1"}
-    # The slope of z differs from arm to arm here, so one slope for all arms cannot tell it, nor one map.
-    assert min(found[name] for name in (X_ONLY, ORACLE, MAP_PER_ARM)) > 0.4
-    assert found[ONE_MAP] < found[MAP_PER_ARM] - 0.3
+    learners = (X_ONLY, BEFORE, AFTER, POLINUCB, ROBUST, ORACLE, MAP_PER_ARM)
+    served = {each.name for each in (*learners, RANDOM, ONE_MAP)}
+    assert set(found) == {*served, "always 0", "always 1"}
+    # The slope of z differs from arm to arm here, so one slope for all arms cannot fit it, nor one map.
+    assert min(found[each.name] for each in (X_ONLY, ORACLE, MAP_PER_ARM)) > 0.4
+    assert found[ONE_MAP.name] < found[MAP_PER_ARM.name] - 0.3
 
 
 def offset_trial(n: int = 3000) -> LoggedRounds:
@@ -96,13 +103,13 @@ def offset_trial(n: int = 3000) -> LoggedRounds:
 
 def test_a_map_that_tells_arms_apart_keeps_what_they_do_through_z() -> None:
     log = offset_trial(400)
-    made = policies.where_z_follows_the_arm(log.arm_names)
+    made = makers(log.arm_names)
     values = {
-        name: settings.value_of("weighted", lambda seed: log, made[name], 400, 0).values[0]
-        for name in (POLINUCB, BEFORE, ROBUST, ONE_MAP, "always 1")
+        name: trials.value_of("weighted", lambda seed: log, made[name], 400, 0).values[0]
+        for name in map(str, (POLINUCB, BEFORE, ROBUST, ONE_MAP, "always 1"))
     }
-    assert min(values[POLINUCB], values[BEFORE], values[ROBUST]) > values["always 1"] - 0.05
-    assert values[ONE_MAP] < values["always 1"] - 0.2
+    assert min(values[each.name] for each in (POLINUCB, BEFORE, ROBUST)) > values["always 1"] - 0.05
+    assert values[ONE_MAP.name] < values["always 1"] - 0.2
 
 
 @pytest.mark.parametrize("method", ["rejection", "weighted"])
@@ -118,40 +125,39 @@ def test_a_linear_map_of_its_own_for_each_arm_gives_linucb_back(method: Any) -> 
 
 
 @pytest.mark.parametrize("curved", [False, True])
-def test_what_can_be_foretold(curved: bool) -> None:
+def test_what_can_be_predicted(curved: bool) -> None:
     log = trial(2000, curved=curved)
     halves = partial(worlds.half_of_log, log)
-    told = {
-        name: foretelling.foretold(halves, make, 1000, 0).values[0]
-        for name, make in foretelling.FORETELLINGS.items()
-    }
-    assert told[foretelling.FROM_XZ] > 0.95
-    assert told[foretelling.Z_CURVED] > 0.8
-    assert (told[foretelling.Z_LINEAR] > 0.85) != curved
-    assert (told[foretelling.FROM_X] > 0.85) != curved
+    z_linear, z_forest, from_x, from_x_and_z = (
+        r_squared(halves, prediction, 1000, 0).values[0] for prediction in PREDICTIONS
+    )
+    assert from_x_and_z > 0.95
+    assert z_forest > 0.8
+    assert (z_linear > 0.85) != curved
+    assert (from_x > 0.85) != curved
 
 
-def test_rewards_that_are_missing_are_not_foretold() -> None:
+def test_rewards_that_are_missing_are_not_predicted() -> None:
     log = trial(300)
     rewards = np.where(np.arange(300) % 4 == 0, np.nan, log.rewards)
     halves = partial(worlds.half_of_log, log.changed(rewards=rewards))
-    quantity = foretelling.FORETELLINGS[foretelling.FROM_X]
-    assert foretelling.foretold(halves, quantity, 150, 0).values[0] > 0.5
+    from_x = PREDICTIONS[2]
+    assert r_squared(halves, from_x, 150, 0).values[0] > 0.5
     flat = partial(worlds.half_of_log, log.changed(rewards=np.zeros(300)))
-    assert foretelling.foretold(flat, quantity, 150, 0).values[0] == 0.0
+    assert r_squared(flat, from_x, 150, 0).values[0] == 0.0
 
 
 @pytest.mark.parametrize(("seeds", "runs"), [(2, 4), (7, 8), (32, 32), (33, 64), (80, 96)])
 def test_runs_are_pairs_and_as_many_for_each_cut(seeds: int, runs: int) -> None:
-    size = settings.SIZE._replace(seeds=seeds)
-    assert settings.orderings(size, 64_000) == runs
-    assert settings.orderings(size, 2_000) == (2 * runs if seeds >= 32 else runs)
+    size = trials.FULL._replace(seeds=seeds)
+    assert trials.orderings(size, 64_000) == runs
+    assert trials.orderings(size, 2_000) == (2 * runs if seeds >= 32 else runs)
 
 
 # The sentences.
 
 
-def study(gains: dict[str, float]) -> Study:
+def study(gains: dict[Any, float]) -> Study:
     """Values in every place, poLinUCB's larger than each rival's by what is given, or level."""
     rng = np.random.default_rng(0)
     rows = []
@@ -172,8 +178,8 @@ def study(gains: dict[str, float]) -> Study:
             if name in (ONE_MAP, MAP_PER_ARM, "always a", "always b") and place not in REPLAYED:
                 continue
             values = noise - gains.get(name, 0.0) + 0.01 * rng.normal(size=8)
-            rows += [(place, name, seed, 5, value) for seed, value in enumerate(values)]
-        rows += [(place, POLINUCB, seed, 5, value) for seed, value in enumerate(noise)]
+            rows += [(place, str(name), seed, 5, value) for seed, value in enumerate(values)]
+        rows += [(place, POLINUCB.name, seed, 5, value) for seed, value in enumerate(noise)]
     return Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "value"], orient="row"))
 
 

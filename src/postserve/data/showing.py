@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from textwrap import fill
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from postserve.data.fetching import fetch
 from postserve.data.finding import find, read_checked
-from postserve.data.registry import DataSet
+from postserve.data.registry import SETS, DataSet, data_set
 from postserve.errors import InvalidInput
+from postserve.terminal import say
 
 
 def show(known: DataSet, console: Console) -> None:
@@ -25,7 +28,23 @@ def show(known: DataSet, console: Console) -> None:
     console.print(known.name, style="bold", highlight=False)
     for text in (known.title, f"terms: {known.terms}", f"cite: {known.cite}"):
         lines = fill(text, max(console.width, 20), initial_indent="  ", subsequent_indent="    ")
-        console.print(lines, soft_wrap=True, markup=False, highlight=False)
+        say(lines, console)
+
+
+def show_sets(console: Console) -> None:
+    """Every set, and where it is on this machine."""
+    for known in SETS.values():
+        show(known, console)
+        say(f"  {whereabouts(known.name)}", console)
+
+
+def fetch_and_show(names: list[str], folder: Path | None, console: Console) -> None:
+    """State the terms of each set, then get it if it is not here."""
+    for known in [data_set(name) for name in names]:
+        show(known, console)
+        with bar(known.name, console) as progress:
+            file = fetch(known.name, folder=folder, progress=progress)
+        say(f"  here: {file}", console)
 
 
 def whereabouts(name: str) -> str:

@@ -1,5 +1,6 @@
 """What a policy is worth, told from rounds that were served by someone else."""
 
+from postserve.evaluation.halves import halves_interval as halves_interval
 from postserve.evaluation.missing import missing_weights as missing_weights
 from postserve.evaluation.replay import Replay as Replay
 from postserve.evaluation.replay import replay as replay

@@ -8,7 +8,7 @@ import numpy as np
 from postserve import theory
 from postserve.experiments.contenders import RANDOM
 from postserve.experiments.figure import Claim
-from postserve.experiments.study import MakeEnvironment, Study
+from postserve.experiments.study import Line, MakeEnvironment, Study
 from postserve.types import FloatArray, IntArray, Rounds
 
 DELTA = 0.1
@@ -16,15 +16,14 @@ W_BOUND = math.sqrt(2.0)  # theta and beta on unit spheres
 RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 """A bound holds for each; the one with the least bound at the horizon is drawn."""
 ROUNDS = 1000
-"""Are drawn to measure a world, or as many as it wants drawn at once."""
+"""Drawn to measure a world, or fewer if it draws fewer at once."""
 CONSTANTS = (
-    "The bounds are drawn with the longest (x, z) and h(x) and the largest gap that were seen in a block of "
-    f"at most {ROUNDS:,} rounds, in the place of constants: noise of z is Gaussian and has no longest, so "
-    "they are estimates of bounds. Rewards are told in units of that gap (the bounds on the weights and the "
-    "noise of rewards are divided by it), since bounds are proved for gaps of at most 1, and "
-    f"the result is multiplied by it again. Of {len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the "
-    "one with the least bound at T is drawn. They are those of poLinUCB with the theory's radii, not of the "
-    "defaults."
+    "The bounds are drawn with the longest (x, z) and h(x) and the largest gap seen in a block of at most "
+    f"{ROUNDS:,} rounds in place of constants: the noise of z is Gaussian and unbounded, so they are "
+    "estimates of bounds. Rewards are in units of that gap (the bounds on the weights and the noise of "
+    "rewards are divided by it), since bounds are proved for gaps of at most 1, and the result is multiplied "
+    f"by it again. Of {len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the one with the least bound "
+    "at T is drawn. They are those of poLinUCB with the theory's radii, not of the defaults."
 )
 """For the texts of figures that draw these bounds."""
 DRAWN = "poLinUCB's bound, constants as seen"
@@ -32,7 +31,7 @@ DRAWN = "poLinUCB's bound, constants as seen"
 
 
 class Constants(NamedTuple):
-    """What a bound asks of a world, as far as some rounds show it: the noise of z has no longest."""
+    """What a bound needs to know of a world, as far as some rounds show it."""
 
     largest_gap: float
     u_bound: float
@@ -47,7 +46,7 @@ def largest_gap(rounds: Rounds) -> float:
 
 
 def constants(environment: Any) -> Constants:
-    """Measured: the longest (x, z) and h(x) that were drawn, and the longest row of phi in the features h."""
+    """The longest (x, z) and h(x) that were drawn, and the longest row of phi in the features h."""
     n = min(ROUNDS, getattr(environment, "rounds_at_once", ROUNDS))
     rounds = environment.rounds(n, np.random.default_rng(0))
     x, z = (part if part.ndim == 3 else part[:, None] for part in (rounds.x, rounds.z))
@@ -119,19 +118,19 @@ def _last(bounds: FloatArray) -> float:
 
 
 def bounds_of(kind: theory.Kind, make: MakeEnvironment, study: Study) -> FloatArray:
-    """One row a seed, one column a recorded round."""
+    """One row per seed, one column per recorded round."""
     return np.array([bound_over(kind, make(seed), study.rounds) for seed in study.seeds])
 
 
-def lies_below(study: Study, environment: str, policy: str, bounds: FloatArray) -> Claim:
+def lies_below(study: Study, environment: str, policy: Line, bounds: FloatArray) -> Claim:
     """That regret is nowhere above the bound, in any seed at any recorded round."""
     share = float((study.curves(environment, policy) / bounds).max())
     ends = (bounds[:, -1], study.final(environment, policy), study.final(environment, RANDOM))
     bound, regret, random = (float(end.mean()) for end in ends)
     text = (
-        f"{environment}: the bound, with constants as they were seen, is {bound:,.0f} at T = "
-        f"{study.horizon:,}, where {policy} has {regret:,.0f} and Random {random:,.0f}; at its highest, over "
-        f"all seeds and rounds, regret is {share:.2g} of the bound."
+        f"{environment}: the bound, with constants as seen, is {bound:,.0f} at T = {study.horizon:,}, where "
+        f"{policy} has {regret:,.0f} and Random {random:,.0f}; at its highest, over all seeds and rounds, "
+        f"regret is {share:.2g} of the bound."
     )
-    vacuous = " At such a T the bound says nothing: Random keeps it too." if random < bound else ""
+    vacuous = " At such a T the bound says nothing: Random meets it too." if random < bound else ""
     return Claim(text + vacuous, share <= 1.0)

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from postserve.experiments.figure import Claim
 from postserve.experiments.statistics import mean_and_error
-from postserve.experiments.study import Study
+from postserve.experiments.study import Line, Study
 
 
-def unbeaten(study: Study, best: str, others: Sequence[str], horizon: int, places: Sequence[str]) -> Claim:
+def unbeaten(study: Study, best: Line, others: Sequence[Line], horizon: int, places: Sequence[str]) -> Claim:
     """That none of the others has less regret, by more than two standard errors."""
     failures = []
     for place in places:
@@ -16,25 +16,26 @@ def unbeaten(study: Study, best: str, others: Sequence[str], horizon: int, place
             mean, error = study.difference(place, other, best, horizon)
             if mean < -2.0 * error:
                 failures.append(f"{place}: {other} has less ({_gap(mean, error)})")
-    return Claim(
-        _told(f"T = {horizon:,}: none has less regret than {best} by two standard errors", places, failures),
-        not failures,
+    return _judged(
+        f"T = {horizon:,}: none has less regret than {best} by two standard errors", places, failures
     )
 
 
-def ordered(study: Study, policies: Sequence[str], horizon: int, environments: Sequence[str]) -> Claim:
+def ordered(study: Study, policies: Sequence[Line], horizon: int, places: Sequence[str]) -> Claim:
     """That each has less regret than the next, the paired difference being beyond two standard errors."""
     failures = []
-    for environment in environments:
+    for place in places:
         for one, other in pairwise(policies):
-            mean, error = study.difference(environment, other, one, horizon)
+            mean, error = study.difference(place, other, one, horizon)
             if not mean > 2.0 * error:
-                failures.append(f"{environment}: {one} minus {other} is {_gap(-mean, error)}")
-    text = f"T = {horizon:,}: {' < '.join(policies)}, each paired difference beyond two standard errors"
-    return Claim(_told(text, environments, failures), not failures)
+                failures.append(f"{place}: {one} minus {other} is {_gap(-mean, error)}")
+    order = " < ".join(map(str, policies))
+    return _judged(
+        f"T = {horizon:,}: {order}, each paired difference beyond two standard errors", places, failures
+    )
 
 
-def within(study: Study, one: str, other: str, limit: float, horizon: int, places: Sequence[str]) -> Claim:
+def within(study: Study, one: Line, other: Line, limit: float, horizon: int, places: Sequence[str]) -> Claim:
     """That one's regret, as a ratio to the other's, seed by seed, is at most `limit` on average."""
     ratios = {
         place: mean_and_error(study.final(place, one, horizon) / study.final(place, other, horizon))
@@ -45,8 +46,8 @@ def within(study: Study, one: str, other: str, limit: float, horizon: int, place
     return Claim(text, all(ratio <= limit for ratio, _ in ratios.values()))
 
 
-def compared(study: Study, one: str, other: str, horizon: int, places: Sequence[str]) -> Claim:
-    """What one's regret less the other's is, nothing being claimed."""
+def compared(study: Study, one: Line, other: Line, horizon: int, places: Sequence[str]) -> Claim:
+    """One's regret minus the other's; nothing is claimed."""
     words = []
     for place in places:
         mean, error = study.difference(place, one, other, horizon)
@@ -57,9 +58,19 @@ def compared(study: Study, one: str, other: str, horizon: int, places: Sequence[
     return Claim(f"T = {horizon:,}: {one} against {other}. {'; '.join(words)}.", None)
 
 
+def listed(names: Sequence[str]) -> str:
+    """One, two and three."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def with_failures(text: str, failures: Sequence[str]) -> Claim:
+    """A sentence that holds unless something failed, which it then states."""
+    return Claim(text + (f" Not so: {'; '.join(failures)}." if failures else ""), not failures)
+
+
+def _judged(text: str, places: Sequence[str], failures: Sequence[str]) -> Claim:
+    return with_failures(f"{text}; on {', '.join(places)}.", failures)
+
+
 def _gap(mean: float, error: float) -> str:
     return f"{mean:+,.0f} ± {error:,.0f}"
-
-
-def _told(text: str, places: Sequence[str], failures: Sequence[str]) -> str:
-    return f"{text}; on {', '.join(places)}." + (f" Not so: {'; '.join(failures)}." if failures else "")

@@ -1,56 +1,92 @@
-"""The policies that the figures compare, by the names they have there."""
+"""The policies that figures compare, each a value: name, prior, how it is drawn and how it is made."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps import RidgeMap
-from postserve.experiments.study import MakePolicy
 from postserve.policies import LinUCB, LinUCBOracle, LinUCBPhiHat, PoLinUCB, RandomPolicy, RobustPoLinUCB
 from postserve.types import Decision
 
 PAPER_RADIUS = 0.3
-"""The constant radius of every policy with ridge 1, from `postserve tune` (docs/tuning.md)."""
+"""The constant radius of every policy with ridge 1, from the figure `defaults` (docs/tuning.md)."""
 
-RANDOM = "Random"
-X_ONLY = "LinUCB(x)"
-X_INTERCEPT = "LinUCB(1, x)"
-X_AND_FEATURES = "LinUCB(x, h(x))"
-BEFORE = "LinUCB(phi_hat, before)"
-AFTER = "LinUCB(phi_hat, after)"
-POLINUCB = "poLinUCB"
-MISSPECIFIED = "poLinUCB, map linear in x"
-JOINT = "poLinUCB, joint"
-ROBUST = "RobustPoLinUCB"
-ORACLE = "LinUCB(x, z), oracle"
-THOMPSON = "PoLinTS"
-FLOORED = "PoLinTS, floor 0.1"
-
-# poLinUCB with a map for each arm, or one for all of them.
-MAP_PER_ARM = "poLinUCB, a map an arm"
-ONE_MAP = "poLinUCB, one map"
-# poLinUCB with weights for each arm, weights for all, and the sum of both.
-DISJOINT = "poLinUCB, disjoint"
-SHARED = "poLinUCB, shared"
-HYBRID = "poLinUCB, hybrid"
-# On features of x and of z.
-WITHOUT_FEATURES = "poLinUCB without features"
-ON_FEATURES = "poLinUCB on features of x and z"
-ON_X_FEATURES = "poLinUCB on features of x"
-ORACLE_ON_FEATURES = "LinUCB(x, z) on features, oracle"
+PRIORS: dict[str, dict[str, Any]] = {
+    "ridge 1": {"ridge": 1.0, "arm_radius": PAPER_RADIUS},
+    "evidence": {},  # our defaults: prior and noise are learnt from the rounds
+}
+SPARE = ("#332288", "#117733", "#AA4499", "#882255", "#44AA99", "#999933")
+"""Tol's muted colours, for contenders that name none."""
+SOLID, DASHED, DOTTED = "-", (0, (4, 2)), (0, (1, 1))
 
 
-def evidence(name: str) -> str:
-    """The name of a policy's form with the learnt prior."""
-    return f"{name}, evidence"
+@dataclass(frozen=True)
+class Contender:
+    """A policy of a figure.
+
+    `name` is its name in tables, by which contenders are equal, and `label` in legends that name both priors
+    once. `make(env, **options)` gives a fresh policy; `maker` binds the options of the prior and those of
+    `with_options`.
+
+    >>> str(POLINUCB), str(POLINUCB.evidence), POLINUCB.evidence.label
+    ('poLinUCB', 'poLinUCB, evidence', 'poLinUCB')
+    """
+
+    name: str
+    make: Callable[..., Any] = field(compare=False)
+    colour: str = field(default="", compare=False)
+    dashes: Any = field(default=SOLID, compare=False)
+    prior: Literal["ridge 1", "evidence"] = field(default="ridge 1", compare=False)
+    options: dict[str, Any] = field(default_factory=dict, compare=False)
+    label: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        spare = SPARE[crc32(self.name.encode()) % len(SPARE)]
+        object.__setattr__(self, "colour", self.colour or spare)
+        object.__setattr__(self, "label", self.label or self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def evidence(self) -> "Contender":
+        """The same with the learnt prior."""
+        return replace(self, name=f"{self.name}, evidence", prior="evidence")
+
+    def with_options(self, **options: Any) -> "Contender":
+        """The same with more options of its policy or map."""
+        return replace(self, options={**self.options, **options})
+
+    def made_by(self, make: Callable[..., Any]) -> "Contender":
+        """The same under its name and colour, with the defaults of a policy that is made otherwise."""
+        return replace(self, make=make, prior="evidence", options={})
+
+    @property
+    def maker(self) -> Callable[[Any], Any]:
+        """Makes a fresh policy for an environment."""
+        return partial(self.make, **{**PRIORS[self.prior], **self.options})
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """How it is drawn: both priors alike, the learnt one heavier."""
+        width = 1.9 if self.prior == "evidence" else 1.1
+        return {"color": self.colour, "linestyle": self.dashes, "linewidth": width}
+
+    @property
+    def marker(self) -> str:
+        """Of a point: crosses are ridge 1."""
+        return "o" if self.prior == "evidence" else "x"
 
 
 class OnFeatures:
     """LinUCB on (x, h(x)): the fair baseline, given all that the map is given.
 
-    h(x) is known when the arm is chosen, so it can stand where the oracle has z: a block of its own.
+    h(x) is known when the arm is chosen, so it can take the place of the oracle's z: a block of its own.
     """
 
     def __init__(self, policy: LinUCBOracle, features: Callable[[Any], Any]) -> None:
@@ -62,48 +98,66 @@ class OnFeatures:
         return self.policy.select(x, rng, z=self.features(x))
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, reward: float) -> None:
-        """Learn from x and h(x); z is not looked at."""
+        """Learn from x and h(x); z is ignored."""
         self.policy.update(x, arm, self.features(x), reward)
 
 
-def paper_policies() -> dict[str, MakePolicy]:
-    """The paper's five, LinUCB(phi_hat) in both readings, the fair baseline and a map that cannot fit.
-
-    Ridge 1 and one constant radius throughout; the map is given h, the features in which phi is linear.
-    Optimism is over the weights alone (plugin), but for JOINT: over phi too, the literal line 3.
-    """
-    options: dict[str, Any] = {"ridge": 1.0, "arm_radius": PAPER_RADIUS}
-    return {
-        RANDOM: lambda env: RandomPolicy(env.n_arms),
-        X_ONLY: lambda env: LinUCB(env.n_arms, env.dim_x, **options),
-        X_AND_FEATURES: lambda env: _on_features(env, **options),
-        MISSPECIFIED: lambda env: PoLinUCB(env.n_arms, RidgeMap(env.dim_x, env.dim_z, ridge=1.0), **options),
-        BEFORE: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env, 1.0), **options),
-        AFTER: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env, 1.0), prediction="after", **options),
-        POLINUCB: lambda env: PoLinUCB(env.n_arms, _on_h(env, 1.0), **options),
-        JOINT: lambda env: PoLinUCB(env.n_arms, _on_h(env, 1.0), optimism="joint", **options),
-        ORACLE: lambda env: LinUCBOracle(env.n_arms, env.dim_x, env.dim_z, **options),
-    }
+def map_on_h(env: Any, ridge: Any = "evidence", **options: Any) -> RidgeMap:
+    """Given h, the features in which phi is linear."""
+    return RidgeMap(env.dim_x, env.dim_z, features=env.features, ridge=ridge, **options)
 
 
-def evidence_policies() -> dict[str, MakePolicy]:
-    """The same with our defaults: prior and noise learnt from the rounds, no constant chosen for a world."""
-    made: dict[str, MakePolicy] = {
-        X_ONLY: lambda env: LinUCB(env.n_arms, env.dim_x),
-        X_AND_FEATURES: _on_features,
-        BEFORE: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env)),
-        AFTER: lambda env: LinUCBPhiHat(env.n_arms, _on_h(env), prediction="after"),
-        POLINUCB: lambda env: PoLinUCB(env.n_arms, _on_h(env)),
-        ROBUST: lambda env: RobustPoLinUCB(env.n_arms, _on_h(env)),
-        ORACLE: lambda env: LinUCBOracle(env.n_arms, env.dim_x, env.dim_z),
-    }
-    return {evidence(name): make for name, make in made.items()}
+def map_on_x(env: Any, ridge: Any = "evidence") -> RidgeMap:
+    """Linear in x, which does not fit unless phi is."""
+    return RidgeMap(env.dim_x, env.dim_z, ridge=ridge)
 
 
-def _on_h(env: Any, ridge: Any = "evidence") -> RidgeMap:
-    return RidgeMap(env.dim_x, env.dim_z, features=env.features, ridge=ridge)
+def _random(env: Any, **_: Any) -> RandomPolicy:
+    return RandomPolicy(env.n_arms)
+
+
+def _linucb(env: Any, **options: Any) -> LinUCB:
+    return LinUCB(env.n_arms, env.dim_x, **options)
 
 
 def _on_features(env: Any, **options: Any) -> OnFeatures:
     dim_h = len(env.features(np.zeros(env.dim_x)))
     return OnFeatures(LinUCBOracle(env.n_arms, env.dim_x, dim_h, **options), env.features)
+
+
+def _oracle(env: Any, **options: Any) -> LinUCBOracle:
+    return LinUCBOracle(env.n_arms, env.dim_x, env.dim_z, **options)
+
+
+def with_map(policy: Any, env: Any, *, make_map: Callable[..., Any] = map_on_h, **options: Any) -> Any:
+    """A policy whose map has the arms' ridge; of a map without one, `make_map(env, ridge)` ignores it."""
+    return policy(env.n_arms, make_map(env, options.get("ridge", "evidence")), **options)
+
+
+_phi_hat, _polinucb, _robust = (
+    partial(with_map, policy) for policy in (LinUCBPhiHat, PoLinUCB, RobustPoLinUCB)
+)
+
+# The palette of Okabe and Ito, with grey and wine; dashes distinguish what prints alike. Optimism is over the
+# weights alone (plugin), but for JOINT: over phi too, the literal line 3.
+RANDOM = Contender("Random", _random, "#999999")
+X_ONLY = Contender("LinUCB(x)", _linucb, "#E69F00")
+X_AND_FEATURES = Contender("LinUCB(x, h(x))", _on_features, "#D55E00", DASHED)
+MISSPECIFIED = Contender("poLinUCB, map linear in x", _polinucb, "#CC79A7", DASHED).with_options(
+    make_map=map_on_x
+)
+BEFORE = Contender("LinUCB(phi_hat, before)", _phi_hat, "#0072B2")
+AFTER = Contender("LinUCB(phi_hat, after)", _phi_hat, "#56B4E9", DASHED).with_options(prediction="after")
+POLINUCB = Contender("poLinUCB", _polinucb, "#009E73")
+JOINT = Contender("poLinUCB, joint", _polinucb, "#009E73", DOTTED).with_options(optimism="joint")
+ROBUST = Contender("RobustPoLinUCB", _robust, "#661100", DOTTED)
+ORACLE = Contender("LinUCB(x, z), oracle", _oracle, "#000000", DOTTED)
+
+# poLinUCB with a map for each arm, or one for all of them.
+MAP_PER_ARM = Contender("poLinUCB, one map per arm", _polinucb, "#009E73")
+ONE_MAP = Contender("poLinUCB, one map", _polinucb, "#CC79A7", DASHED)
+
+PAPER = (RANDOM, X_ONLY, X_AND_FEATURES, MISSPECIFIED, BEFORE, AFTER, POLINUCB, JOINT, ORACLE)
+"""Ridge 1: the paper's five, both readings of LinUCB(phi_hat), the fair baseline, a map that does not fit."""
+LEARNT = tuple(c.evidence for c in (X_ONLY, X_AND_FEATURES, BEFORE, AFTER, POLINUCB, ROBUST, ORACLE))
+"""With our defaults, no constant being chosen for a world."""

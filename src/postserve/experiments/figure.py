@@ -1,10 +1,12 @@
 """What every figure has: its cells, its drawing, its numbers, and whether the paper's claims held."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from postserve.experiments.study import Cell, Study
+from postserve.experiments.contenders import Contender
+from postserve.experiments.study import Cell, MakeEnvironment, Study, regret_cells, seed_list
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -15,37 +17,64 @@ class Size(NamedTuple):
 
     horizon: int
     seeds: int
-    quick: bool
+    quick: bool = False
 
 
 class Claim(NamedTuple):
-    """A sentence on what was claimed and what was seen; `held` is None where nothing was claimed."""
+    """What was claimed and what was seen, as a sentence; `held` is None where nothing was claimed."""
 
     text: str
     held: bool | None
 
 
+Row = dict[str, Any]
+"""Of summary.json."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure, as its folder defines it.
+    """A figure, as its module in `figures/` defines it; constants have these names in capitals there.
 
     `name` is what one types, `title` and `about` open its section of the report, and `settings` are
-    its lines there. `size` and `quick` are its full and its small form; `cells` are run, and of their
-    `Study` come the rows of summary.json, the `claims` and the picture. `measure` is what curves hold.
-    A figure of real data names its sets in `data`; its `settings` and `cells` are given the folder to look
-    for them in, too, and its `headline` is the sentence that opens the report.
+    its lines there. `full` and `quick` are its two sizes. `cells` are run; their `Study` gives the rows of
+    summary.json, the `claims` and the picture. `measure` is what the curves are of. `headline` sums the
+    result up in one sentence, and `overview` in a picture that a newcomer can read.
+    A figure of real data names its sets in `data`, and its `settings` and `cells` also take the folder of
+    the data; their headlines open the report.
     """
 
     name: str
     title: str
     about: str
-    settings: Callable[..., Mapping[str, str]]
-    size: Size
+    full: Size
     quick: Size
+    settings: Callable[..., Mapping[str, str]]
     cells: Callable[..., list[Cell]]
-    summary: Callable[[Study], list[dict[str, Any]]]
+    summary: Callable[[Study], list[Row]]
     claims: Callable[[Study], list[Claim]]
     draw: Callable[[Study], "Picture"]
     measure: str = "regret"
     data: tuple[str, ...] = ()
     headline: Callable[[Study], str] | None = None
+    overview: Callable[[Study], "Picture"] | None = None
+
+
+def figure_of(module: ModuleType) -> Figure:
+    """The figure that a module defines."""
+    found = {}
+    for name in (each.name for each in fields(Figure)):
+        for defined in (name.upper(), name):
+            if hasattr(module, defined):
+                found[name] = getattr(module, defined)
+    return Figure(name=module.__name__.rpartition(".")[2], **found)
+
+
+def contest(
+    size: Size,
+    environments: Mapping[str, MakeEnvironment],
+    contenders: Sequence[Contender],
+    seeds: Sequence[int] | None = None,
+) -> list[Cell]:
+    """The regret of every contender in every environment."""
+    makers = {contender.name: contender.maker for contender in contenders}
+    return regret_cells(environments, makers, size.horizon, seeds or seed_list(size.seeds))

@@ -60,7 +60,7 @@ def fingerprint(*values: Any) -> str:
 def _library() -> str:
     digest = hashlib.sha256()
     for path in sorted(LIBRARY.rglob("*.py")):
-        if path.relative_to(LIBRARY).parts[0] not in (STUDIES, "conformance", "cli.py"):
+        if path.relative_to(LIBRARY).parts[0] not in (STUDIES, "conformance", "cli.py", "terminal.py"):
             digest.update(path.relative_to(LIBRARY).as_posix().encode() + path.read_bytes())
     digest.update(" ".join(version(name) for name in COMPUTES_WITH).encode())
     return digest.hexdigest()

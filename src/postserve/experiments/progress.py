@@ -1,4 +1,4 @@
-"""How far a study is: rounds a second, and the time left."""
+"""How far a study is: rounds per second, and the time left."""
 
 from rich.console import Console
 from rich.progress import (
@@ -14,15 +14,15 @@ from rich.text import Text
 
 
 class RoundsPerSecond(ProgressColumn):
-    """Simulated rounds a second, over all processes."""
+    """Simulated rounds per second, over all processes."""
 
     def render(self, task: Task) -> Text:
-        """The speed of late, once it is known."""
+        """The current speed, once it is known."""
         return Text(f"{task.speed:,.0f} rounds/s" if task.speed else "", style="progress.data.speed")
 
 
 def progress_bar(*, quiet: bool = False, console: Console | None = None) -> Progress:
-    """One line a study, whose unit is a round."""
+    """One line per study, whose unit is a round."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -17,7 +17,7 @@ from postserve.errors import InvalidInput
 from postserve.experiments import report, style
 from postserve.experiments.cells import kept_cells, parquet
 from postserve.experiments.engines import RunAll, check_engine, open_engine
-from postserve.experiments.figure import Figure, Size
+from postserve.experiments.figure import Figure, Row, Size
 from postserve.experiments.figures import FIGURES
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import Study, run_cells
@@ -26,14 +26,12 @@ from postserve.validation import integer
 
 PACKAGES = ("postserve", "numpy", "scipy", "numba", "scikit-learn", "joblib", "polars", "matplotlib")
 LEAST_HORIZON = 20
-"""Growth is measured over the last nine tenths: fewer rounds have none."""
+"""Growth is measured over the last nine tenths, which needs some rounds."""
 MOST_HORIZON, MOST_SEEDS = 10_000_000, 10_000
-
-Summary = list[dict[str, Any]]
 
 
 class Plan(NamedTuple):
-    """A figure, the size in which it is wanted, and the folder that real data are looked for in."""
+    """A figure, its size, and the folder of real data."""
 
     figure: Figure
     size: Size
@@ -41,7 +39,7 @@ class Plan(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What to type to see the same again."""
+        """What to type to run it again."""
         words = ["postserve reproduce", self.figure.name, f"--horizon {self.size.horizon}"]
         words += [f"--seeds {self.size.seeds}", *(["--quick"] if self.size.quick else [])]
         return " ".join(
@@ -62,7 +60,7 @@ def plan(
     quick: bool = False,
     data: Path | None = None,
 ) -> list[Plan]:
-    """The named figures in the size that is asked for; "all" is every one whose data are there and right."""
+    """The named figures in the given size; "all" is every one whose data are there and undamaged."""
     unknown = [name for name in names if name not in (*FIGURES, "all")]
     if unknown or not names:
         got = ", ".join(map(repr, unknown)) or "no name"
@@ -73,7 +71,7 @@ def plan(
             for name in figure.data:
                 read_checked(name, data)  # says what is missing or damaged, before any work
         if figure.name in names or ("all" in names and lacks_data(figure, data) is None):
-            size = figure.quick if quick else figure.size
+            size = figure.quick if quick else figure.full
             if seeds is not None:
                 size = size._replace(seeds=_within("seeds", seeds, 2, MOST_SEEDS))
             if horizon is not None:
@@ -83,7 +81,7 @@ def plan(
 
 
 def lacks_data(figure: Figure, data: Path | None) -> str | None:
-    """Why a figure cannot be run for want of data that are right, if so."""
+    """Why a figure's data cannot be used, if so."""
     try:
         for name in figure.data:
             read_checked(name, data)
@@ -98,23 +96,31 @@ def _within(name: str, value: int, least: int, most: int) -> int:
     return integer(name, value, least=least)
 
 
+class Result(NamedTuple):
+    """What was written of a figure: the rows of summary.json, and its headline if it has one."""
+
+    planned: Plan
+    summary: list[Row]
+    headline: str | None
+
+
 def reproduce(
     plans: Sequence[Plan], out: Path, *, engine: str = "local", console: Console | None = None
-) -> Iterator[tuple[Plan, Summary]]:
-    """Run each figure and write its folder and the report; gives each summary as it is written.
+) -> Iterator[Result]:
+    """Run each figure and write its folder and the report; yields each result as it is written.
 
-    `out/NAME` then has summary.json, runs.parquet, figure.png and figure.pdf, and the finished cells,
-    which are not run again; `out/report.html` has every figure that lies in `out`.
+    `out/NAME` then has summary.json, runs.parquet, figure.png and figure.pdf (some have an overview.png too)
+    and the finished cells, which are not run again; `out/report.html` has every figure in `out`.
     """
     check_engine(engine)
     for planned in plans:
         check_folder(out / planned.figure.name)
     with open_engine(engine) as run_all, progress_bar(console=console) as progress:
         for planned in plans:
-            yield planned, _reproduce_one(planned, out, run_all, progress)
+            yield _reproduce_one(planned, out, run_all, progress)
 
 
-def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress) -> Summary:
+def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress) -> Result:
     figure = planned.figure
     folder = out / figure.name
     cells = figure.cells(*planned.given)
@@ -125,26 +131,29 @@ def _reproduce_one(planned: Plan, out: Path, run_all: RunAll, progress: Progress
             write_together(folder, _files(planned, study, summary))
     with locked(out, wait=True):  # another run may have another figure for the same page
         write_together(out, {"report.html": report.render(out).encode()})
-    return summary
+    return Result(planned, summary, _headline(planned, study))
 
 
 NO_REGRET = dict.fromkeys(
     ("environment", "policy", "horizon", "seeds", "final_regret_mean", "final_regret_se")
 )
-"""Every row has these, in this order; a figure without regret has none to tell."""
+"""Every row has these, in this order; they are None in figures without regret."""
 
 
-def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
+def _files(planned: Plan, study: Study, summary: list[Row]) -> dict[str, bytes]:
     figure, size = planned.figure, planned.size
     section = {
         "title": figure.title + (" (--quick: a small world, few rounds and seeds)" if size.quick else ""),
-        "headline": _headline(figure, study, size),
+        "headline": _headline(planned, study),
         "about": figure.about,
-        # A small world of few seeds shows what there is to see; it cannot settle anything.
+        # A small world with few seeds cannot settle anything.
         "claims": [
             (claim._replace(held=None) if size.quick else claim)._asdict() for claim in figure.claims(study)
         ],
-        "settings": dict(figure.settings(*planned.given)),
+        "settings": {
+            **figure.settings(*planned.given),
+            "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired",
+        },
         "command": planned.command,
         "versions": ", ".join(
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]
@@ -154,15 +163,16 @@ def _files(planned: Plan, study: Study, summary: Summary) -> dict[str, bytes]:
         "runs.parquet": parquet(study.runs),
         "summary.json": _json(summary),
         **style.encoded(figure.draw(study)),
+        **(style.encoded(figure.overview(study), "overview") if figure.overview else {}),
         report.SECTION: _json(section),  # the last to take its name: where it is, the figure is whole
     }
 
 
-def _headline(figure: Figure, study: Study, size: Size) -> str | None:
-    if figure.headline is None:
+def _headline(planned: Plan, study: Study) -> str | None:
+    if planned.figure.headline is None:
         return None
-    told = figure.headline(study)
-    return f"Too small a run to tell (--quick): {told[0].lower()}{told[1:]}" if size.quick else told
+    found = planned.figure.headline(study)
+    return f"In a run too small to settle anything (--quick): {found}" if planned.size.quick else found
 
 
 def _json(value: Any) -> bytes:

@@ -22,14 +22,15 @@ class Slope(NamedTuple):
         value, low, high = (round(number, 2) + 0.0 for number in self)  # no -0.00
         return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
-    def told(self) -> str:
-        """For a legend: an interval wider than 1 says nothing of growth, and is left out."""
-        return str(self) if self.tells else "too little data to tell"
+    @property
+    def informative(self) -> bool:
+        """Whether the interval is narrow enough to say anything of growth."""
+        return self.high - self.low <= 1.0
 
     @property
-    def tells(self) -> bool:
-        """Whether the interval is narrow enough to say anything."""
-        return self.high - self.low <= 1.0
+    def text(self) -> str:
+        """For a legend."""
+        return str(self) if self.informative else "too little data"
 
     def named(self) -> dict[str, float]:
         """For a row of a summary."""

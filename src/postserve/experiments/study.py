@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from postserve.errors import InvalidInput
 from postserve.experiments.cells import KeptCells, kept_cells
+from postserve.experiments.contenders import Contender
 from postserve.experiments.engines import RunAll, check_engine, open_engine
 from postserve.experiments.fingerprint import fingerprint
 from postserve.experiments.progress import progress_bar
@@ -26,10 +27,10 @@ MakeEnvironment = Callable[[int], Environment]
 """Makes the environment of a seed."""
 MakePolicy = Callable[[Any], Any]
 """Makes a fresh policy for an environment."""
-
-
+Line = Contender | str
+"""A curve of a study: its name, or the contender of that name."""
 SCHEMA = {"environment": pl.String, "policy": pl.String, "seed": pl.Int64, "round": pl.Int64}
-"""Of the table of all runs, but for its last column, which is what was measured."""
+"""Of the table of all runs, without its last column: what was measured."""
 
 
 class Curve(NamedTuple):
@@ -40,10 +41,13 @@ class Curve(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One run of a study: its place in it, what it depends on, and how to run it, anywhere."""
+    """One run of a study: where it is in the table, what it depends on, and how to run it, anywhere.
 
-    environment: str
-    policy: str
+    `place` and `line` name its curve: an environment and a policy, or a panel and a quantity.
+    """
+
+    place: str
+    line: str
     seed: int
     horizon: int
     key: str
@@ -53,8 +57,9 @@ class Cell(NamedTuple):
 class Study:
     """The curves of a study; `runs` is the table (environment, policy, seed, round, regret).
 
-    `environments`, `policies` and `seeds` name what there is, `rounds` is where curves were recorded. Each
-    pair of an environment and a policy may have seeds (`seeds_of`) and rounds of its own.
+    `environments`, `policies` and `seeds` list what was run, `rounds` the recorded rounds. Each pair of an
+    environment and a policy may have its own seeds (`seeds_of`) and rounds. In studies of other quantities
+    than regret, the two columns name a panel and a line in it.
 
     >>> table = {"environment": ["e"] * 4, "policy": ["p"] * 4, "seed": [0, 0, 1, 1], "round": [1, 2] * 2}
     >>> study = Study(pl.DataFrame({**table, "regret": [1.0, 2.0, 1.0, 4.0]}))
@@ -83,26 +88,28 @@ class Study:
         """The last round."""
         return int(self.rounds[-1])
 
-    def has(self, environment: str, policy: str) -> bool:
+    def has(self, environment: str, policy: Line) -> bool:
         """Whether that policy ran in that environment."""
-        return (environment, policy) in self._curves
+        return (environment, str(policy)) in self._curves
 
-    def curves(self, environment: str, policy: str) -> FloatArray:
-        """One row a seed, one column a recorded round."""
+    def curves(self, environment: str, policy: Line) -> FloatArray:
+        """One row per seed, one column per recorded round."""
         return self._curves[self._pair(environment, policy)]
 
-    def seeds_of(self, environment: str, policy: str) -> list[int]:
+    def seeds_of(self, environment: str, policy: Line) -> list[int]:
         """The seeds of that policy in that environment, in the order of its curves."""
         return self._seeds[self._pair(environment, policy)]
 
-    def _pair(self, environment: str, policy: str) -> tuple[str, str]:
+    def _pair(self, environment: str, policy: Line) -> tuple[str, str]:
         if not self.has(environment, policy):
-            raise InvalidInput(f"the study has no {policy!r} in {environment!r}, wanted one of its pairs")
-        return environment, policy
+            raise InvalidInput(
+                f"the study has no {str(policy)!r} in {environment!r}, wanted one of its pairs"
+            )
+        return environment, str(policy)
 
-    def final(self, environment: str, policy: str, horizon: int | None = None) -> FloatArray:
-        """The value at the horizon (by default the last round there), one a seed."""
-        curves, rounds = self.curves(environment, policy), self._rounds[environment, policy]
+    def final(self, environment: str, policy: Line, horizon: int | None = None) -> FloatArray:
+        """The value at the horizon (by default the last round there), one per seed."""
+        curves, rounds = self.curves(environment, policy), self._rounds[environment, str(policy)]
         at = rounds == (rounds[-1] if horizon is None else horizon)
         if not at.any():
             raise InvalidInput(f"the study has no round {horizon}, wanted one of its recorded rounds")
@@ -110,29 +117,29 @@ class Study:
         return final
 
     def difference(
-        self, environment: str, one: str, other: str, horizon: int | None = None
+        self, environment: str, one: Line, other: Line, horizon: int | None = None
     ) -> tuple[float, float]:
-        """Mean of one's final value less the other's, seed by seed, and its standard error."""
+        """Mean and standard error of one's final value minus the other's, seed by seed."""
         return mean_and_error(self.differences(environment, one, other, horizon))
 
-    def differences(self, environment: str, one: str, other: str, horizon: int | None = None) -> FloatArray:
-        """One's final value less the other's, one a seed, which must be the same for both."""
+    def differences(self, environment: str, one: Line, other: Line, horizon: int | None = None) -> FloatArray:
+        """One's final value minus the other's, for each seed; both must have the same seeds."""
         ours, theirs = self.seeds_of(environment, one), self.seeds_of(environment, other)
         if ours != theirs:
             raise InvalidInput(
-                f"{one!r} has the seeds {ours!r:.60} and {other!r} {theirs!r:.60}, wanted the same: "
-                "differences are paired"
+                f"{str(one)!r} has the seeds {ours!r:.60} and {str(other)!r} {theirs!r:.60}, wanted the "
+                "same: differences are paired"
             )
         return self.final(environment, one, horizon) - self.final(environment, other, horizon)
 
-    def summary(self, oracle: str | None = None, horizon: int | None = None) -> list[dict[str, Any]]:
+    def summary(self, oracle: Line | None = None, horizon: int | None = None) -> list[dict[str, Any]]:
         """Mean final regret with its standard error, and its ratio to the oracle's, seed by seed.
 
         A ratio is None where there is no oracle with these seeds, or where the oracle had no regret.
         """
-        if oracle is not None and oracle not in self.policies:
+        if oracle is not None and str(oracle) not in self.policies:
             raise InvalidInput(
-                f"the study has no policy {oracle!r}, wanted one of {', '.join(self.policies)}"
+                f"the study has no policy {str(oracle)!r}, wanted one of {', '.join(self.policies)}"
             )
         rows = []
         for (environment, policy), rounds in self._rounds.items():
@@ -212,48 +219,58 @@ def regret_cells(
     seeds: Sequence[int],
 ) -> list[Cell]:
     """The cells of a study of regret."""
-    for kind, made in (("environments", environments), ("policies", policies)):
-        if not isinstance(made, Mapping) or not made or not all(isinstance(name, str) for name in made):
-            raise InvalidInput(f"{kind} is {made!r:.80}, wanted at least one, by name")
+    for kind, makers in (("environments", environments), ("policies", policies)):
+        if not isinstance(makers, Mapping) or not makers or not all(isinstance(name, str) for name in makers):
+            raise InvalidInput(f"{kind} is {makers!r:.80}, wanted at least one, by name")
+        for name, make in makers.items():
+            if not callable(make):
+                raise InvalidInput(f"{name!r} is {make!r}, wanted a function that makes a fresh one")
     return [
         cell
-        for environment, make_environment in environments.items()
-        for policy, make_policy in policies.items()
+        for place, make_environment in environments.items()
+        for name, make_policy in policies.items()
         for cell in cells_of(
-            regret_of, (environment, make_environment), (policy, make_policy), horizon, seeds
+            place,
+            name,
+            partial(regret_of, make_environment, make_policy),
+            horizon,
+            seeds,
+            _examples(make_environment, name, make_policy),
         )
     ]
 
 
-def cells_of(
-    measure: Callable[[Callable[[int], Any], MakePolicy, int, int], Curve],
-    environment: tuple[str, Callable[[int], Any]],
-    learner: tuple[str, MakePolicy],
-    horizon: int,
-    seeds: Sequence[int],
-) -> list[Cell]:
-    """One cell a seed of what is measured of one learner in one environment, each by its name and maker.
-
-    A cell is known by all that its result depends on: measure, makers, and what they make for seed 0.
-    """
-    horizon = integer("horizon", horizon, least=1)
-    (place, make_environment), (name, make_learner) = environment, learner
-    for key, make in (environment, learner):
-        if not callable(make):
-            raise InvalidInput(f"{key!r} is {make!r}, wanted a function that makes a fresh one")
-    example = make_environment(0)
-    first, second = make_learner(example), make_learner(example)
+def _examples(make_environment: MakeEnvironment, name: str, make_policy: MakePolicy) -> tuple[Any, Any]:
+    """What is made for seed 0: a result depends on these as well as on the code of their makers."""
+    environment = make_environment(0)
+    first, second = make_policy(environment), make_policy(environment)
     if first is second:
         raise InvalidInput(f"{name!r} gives the same object each time, wanted a fresh one")
-    made = fingerprint(measure, make_environment, make_learner, example, first)
+    return environment, first
+
+
+def cells_of(
+    place: str,
+    line: str,
+    measure: Callable[[int, int], Curve],
+    horizon: int,
+    seeds: Sequence[int],
+    depends_on: Any = None,
+) -> list[Cell]:
+    """One cell per seed of the curve `measure(horizon, seed)`.
+
+    Kept results are found by a fingerprint of the measure and of what else it is said to depend on.
+    """
+    horizon = integer("horizon", horizon, least=1)
+    made = fingerprint(measure, depends_on)
     return [
         Cell(
             place,
-            name,
+            line,
             seed,
             horizon,
-            fingerprint(made, place, name, horizon, seed),
-            partial(measure, make_environment, make_learner, horizon, seed),
+            fingerprint(made, place, line, horizon, seed),
+            partial(measure, horizon, seed),
         )
         for seed in seeds
     ]
@@ -321,7 +338,7 @@ def _run(cell: Cell) -> tuple[str, Curve]:
     try:
         return cell.key, cell.run()
     except Exception as error:
-        error.add_note(f"in the cell of {cell.policy!r} in {cell.environment!r}, seed {cell.seed}")
+        error.add_note(f"in the cell of {cell.line!r} in {cell.place!r}, seed {cell.seed}")
         raise
 
 
@@ -330,14 +347,14 @@ def _is_of(cell: Cell, frame: pl.DataFrame, measure: str) -> bool:
     if frame.schema != {**SCHEMA, measure: pl.Float64} or not len(frame):
         return False
     ends = frame.row(0)[:3], frame.row(-1)[:4]
-    place = cell.environment, cell.policy, cell.seed
+    place = cell.place, cell.line, cell.seed
     return ends == (place, (*place, cell.horizon)) and bool(frame[measure].is_finite().all())
 
 
 def _frame(cell: Cell, curve: Curve, measure: str) -> pl.DataFrame:
     return pl.DataFrame({"round": curve.rounds, measure: curve.values}).select(
-        pl.lit(cell.environment).alias("environment"),
-        pl.lit(cell.policy).alias("policy"),
+        pl.lit(cell.place).alias("environment"),
+        pl.lit(cell.line).alias("policy"),
         pl.lit(cell.seed, dtype=pl.Int64).alias("seed"),
         "round",
         measure,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from postserve.experiments.statistics import Slope
 
@@ -11,8 +11,12 @@ MANY = 5
 """More environments than this are rows, not columns."""
 
 
-FIRST_COLUMN = {"regret": "policy", "error": "map", "value": "quantity"}
-"""What is named there, by what was measured: regret, errors of maps, or a quantity of each column's own."""
+FIRST_COLUMN = {"regret": "policy", "error": "map", "value": "quantity", "ratio": "setting"}
+"""What is named there, by what was measured."""
+
+
+Detail = Literal["all", "errors", "means"]
+"""Means with errors, ratios and slopes, with errors only, or alone."""
 
 
 class Table(NamedTuple):
@@ -23,11 +27,11 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
-    """One a horizon: policies against environments, or the other way round where those are many.
+def tables(summary: Sequence[dict[str, Any]], detail: Detail = "all") -> list[Table]:
+    """One per horizon: policies against environments, or the other way round where those are many.
 
     Where hardly any policy is in more than one environment, each has a row of its own, grouped by these. Rows
-    that name a `table` are in one of that title.
+    that name a `table` are in one of that title. Less detail takes less room.
     """
     found = []
     for table, horizon in _kinds(summary):
@@ -37,12 +41,12 @@ def tables(summary: Sequence[dict[str, Any]]) -> list[Table]:
         )
         if len(places) > MANY:  # there is no room for more than the means
             rows = [{**row, "ratio_to_oracle": None} for row in rows]
-        texts = {(row["policy"], row["environment"]): _text(row) for row in rows}
+        texts = {(row["policy"], row["environment"]): _text(row, detail) for row in rows}
         measure = _measure(rows[0])
         length = f"{horizon:,} pairs" if measure == "error" else f"T = {horizon:,}"
         seeds = sorted({row["seeds"] for row in rows})
         count = f"{seeds[0]} seeds" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-        title = f"{length}, {count}: {_legend(rows)}"
+        title = f"{length}, {count}: {_legend(rows, detail)}"
         first = FIRST_COLUMN[measure]
         if table is not None:
             title, first = f"{table}. {title}", rows[0].get("names", "policy")
@@ -74,28 +78,35 @@ def _kinds(summary: Sequence[dict[str, Any]]) -> list[tuple[str | None, int]]:
     ]
 
 
-def _legend(rows: Sequence[dict[str, Any]]) -> str:
+def _legend(rows: Sequence[dict[str, Any]], detail: Detail) -> str:
+    if detail == "means":
+        return f"mean final {_measure(rows[0])}"
     if "low" in rows[0]:
-        return f"mean {_measure(rows[0])} [95% interval]"
+        width = "two standard errors" if _measure(rows[0]) == "ratio" else "95% interval"
+        return f"mean {_measure(rows[0])} [{width}]"
     words = [f"mean final {_measure(rows[0])} ± standard error"]
+    if detail == "errors":
+        return words[0]
     if any(row["ratio_to_oracle"] is not None for row in rows):
         words.append("(ratio to the oracle's, paired)")
     slopes = [_slope(row) for row in rows if "slope" in row]
     if slopes:
         words.append("and slope with its 95% interval")
-    if not all(slope.tells for slope in slopes):
-        words.append("(none where that is wider than 1: too little data to tell)")
+    if not all(slope.informative for slope in slopes):
+        words.append("(none where that is wider than 1: too little data)")
     return " ".join(words)
 
 
-def _text(row: dict[str, Any]) -> str:
+def _text(row: dict[str, Any], detail: Detail) -> str:
     measure = _measure(row)
+    if detail == "means":
+        return _number(row[f"final_{measure}_mean"])
     if "low" in row:
         return interval_text(row[f"final_{measure}_mean"], row["low"], row["high"]).replace(" ", NO_BREAK)
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
-    if row["ratio_to_oracle"] is not None:
+    if detail == "all" and row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
-    if "slope" in row and _slope(row).tells:
+    if detail == "all" and "slope" in row and _slope(row).informative:
         words.append(f"slope {_slope(row)}")
     return " ".join(word.replace(" ", NO_BREAK) for word in words)
 

@@ -1,61 +1,129 @@
 """Figure 2: cumulative regret on MovieLens."""
 
-from typing import Any
+from functools import cache, partial
+from pathlib import Path
 
-from postserve.experiments.figure import Figure
-from postserve.experiments.figures.figure2.claims import claims, headline
-from postserve.experiments.figures.figure2.comparisons import interval
-from postserve.experiments.figures.figure2.drawing import draw
-from postserve.experiments.figures.figure2.settings import (
-    DRAWS_OF,
-    PAPERS,
-    QUICK,
-    SET,
-    SIZE,
-    cells,
-    described,
-)
-from postserve.experiments.figures.figure2.worlds import CUTS
-from postserve.experiments.halves import halves_mean_and_error
+from postserve.data import find, movielens
+from postserve.evaluation.halves import halves_mean_and_error
+from postserve.experiments.contenders import PAPER_RADIUS
+from postserve.experiments.figure import Row, Size, contest
+from postserve.experiments.figures.figure2 import rating_model as r
+from postserve.experiments.figures.figure2 import worlds as w
+from postserve.experiments.figures.figure2.claims import claims as claims
+from postserve.experiments.figures.figure2.claims import headline as headline
+from postserve.experiments.figures.figure2.comparisons import PREDICTED, interval, prediction
+from postserve.experiments.figures.figure2.drawing import draw as draw
+from postserve.experiments.figures.figure2.policies import FOLDS, LEARNT, MAPS, RIDGE_1, r_squared_of
 from postserve.experiments.statistics import mean_and_error
-from postserve.experiments.study import Study
+from postserve.experiments.study import Cell, MakeEnvironment, Study, cells_of, seed_list
 
+TITLE = "Figure 2: cumulative regret on MovieLens"
 ABOUT = (
     "Users and movies as vectors whose dot product predicts ratings; five movies are the arms, the first 25 "
     "coordinates of a user are x, the last 7 are z. The paper shows one draw of movies and one split; here "
-    "are many of each, run on both halves of the users, so that intervals count the users and the draws (one "
-    "rating model is behind all of them: they do not count that). "
-    "Axes of such vectors are an accident of the fit: turning users and movies together changes no rating, "
-    "but what x says of z. So the draws are shown in the axes that came out and in the users' principal "
-    "ones, in which x says nothing linear of z."
+    "are many of each, run on both halves of the users, so that intervals include the variance of users and "
+    "draws (but not of the rating model, which is the same for all). The axes of such vectors are an "
+    "accident of the fit: rotating users and movies together changes no rating, but it changes what x says "
+    "of z. So the draws are shown in the axes of the fit and in the users' principal ones, in which x says "
+    "nothing linear of z."
 )
+FULL, QUICK = Size(horizon=500, seeds=10), Size(horizon=200, seeds=4, quick=True)
+MEASURE = "value"
+SET = "movielens-100k"
+DATA = (SET,)
 
 
-def summary(study: Study) -> list[dict[str, Any]]:
+def draws(size: Size) -> int:
+    """How many draws of movies and splits, each on both halves of the users: 15 for each seed."""
+    if size.quick and size.seeds <= w.CUTS:
+        return max(2, size.seeds)
+    return w.CUTS * max(1, size.seeds // w.CUTS if size.quick else 3 * size.seeds // 2)
+
+
+def cells(size: Size, data: Path | None) -> list[Cell]:
+    """Every policy in every world, and how well maps predict z there."""
+    return cells_from(rating_model(data), size)
+
+
+def cells_from(model: r.RatingModel, size: Size) -> list[Cell]:
+    """The same from a rating model."""
+    own, turned = (w.catalogue(model, model.level, principal=principal) for principal in (False, True))
+    five = w.papers(own)
+    halves = seed_list(2 * draws(size))
+    few: dict[str, MakeEnvironment] = {
+        w.AS_THEY_ARE: partial(w.papers_world, five._replace(level=0.0)),
+        w.FIVE: partial(w.papers_world, five),
+    }
+    many: dict[str, MakeEnvironment] = {
+        w.DRAWN: partial(w.half_world, own),
+        w.AXES: partial(w.half_world, turned),
+    }
+    found = contest(size, few, (*RIDGE_1, *LEARNT))
+    found += contest(size, {w.DRAWN: many[w.DRAWN]}, (*RIDGE_1, *LEARNT), halves)
+    found += contest(size, {w.AXES: many[w.AXES]}, LEARNT, halves)
+    for place, world in ((w.FIVE, few[w.FIVE]), *many.items()):
+        seeds = halves if place in w.DRAWS_OF else seed_list(size.seeds)
+        for kind, make_map in MAPS.items():
+            measure = partial(r_squared_of, world, make_map)
+            found += cells_of(PREDICTED, prediction(kind, place), measure, size.horizon, seeds)
+    return found
+
+
+def rating_model(data: Path | None) -> r.RatingModel:
+    """The model of the ratings in the data folder, fitted once per process."""
+    return _fitted(find(SET, data).resolve())
+
+
+@cache
+def _fitted(file: Path) -> r.RatingModel:
+    found = movielens(file, size="100k")
+    return r.fit_rating_model(r.Triples(found.users, found.movies, found.ratings))
+
+
+def summary(study: Study) -> list[Row]:
     """Values at the horizon with their intervals; where seeds are pairs of halves, these count both."""
+    places = {prediction(kind, place): place for kind in MAPS for place in (w.FIVE, *w.DRAWS_OF)}
     rows = []
     for row in study.summary():
-        values = study.final(row["environment"], row["policy"])
-        told = (row["environment"], row["policy"])  # R² of a place is named after it
-        place = next((place for place in DRAWS_OF if any(name.endswith(place) for name in told)), PAPERS)
+        place, values = row["environment"], study.final(row["environment"], row["policy"])
+        if place == PREDICTED:
+            place = places[row["policy"]]
         found = interval(place, values)
-        error = mean_and_error(values) if place == PAPERS else halves_mean_and_error(values, CUTS)
-        rows.append({**row, "final_value_se": error[1], "low": found.low, "high": found.high})
+        halves = place in w.DRAWS_OF
+        error = halves_mean_and_error(values, w.CUTS)[1] if halves else mean_and_error(values)[1]
+        rows.append({**row, "final_value_se": error, "low": found.low, "high": found.high})
     return rows
 
 
-FIGURE2 = Figure(
-    name="figure2",
-    title="Figure 2: cumulative regret on MovieLens",
-    about=ABOUT,
-    settings=described,
-    size=SIZE,
-    quick=QUICK,
-    cells=cells,
-    summary=summary,
-    claims=claims,
-    draw=draw,
-    measure="value",
-    data=(SET,),
-    headline=headline,
-)
+def settings(size: Size, data: Path | None) -> dict[str, str]:
+    """For the report."""
+    return settings_from(rating_model(data), size)
+
+
+def settings_from(model: r.RatingModel, size: Size) -> dict[str, str]:
+    """The same from a rating model."""
+    train, validation, test = model.sizes
+    known = f"{model.users_known.sum():,} of {len(model.users):,} users"
+    movies = f"{model.movies_known.sum():,} of {len(model.movies):,} movies"
+    errors = ", ".join(f"{model.errors[name]:.3f} ({name})" for name in (r.VECTORS, r.BIASES, r.MEAN))
+    return {
+        "data": f"MovieLens 100K: {sum(model.sizes):,} ratings, split at random into {train:,} to fit, "
+        f"{validation:,} to choose ridge and sweeps by, {test:,} to test; {known} and {movies} have a "
+        "rating to fit and take part",
+        "vectors": f"{r.DIM} dimensions, r ≈ user·movie, alternating least squares with the ridge weighted "
+        f"by counts, ridge {model.ridge:g} and {model.sweeps} sweeps (at most {max(r.SWEEPS)} were tried); "
+        "fitted on the first part alone",
+        "test error": f"root mean squared error: {errors}, over the {model.tested:,} test ratings whose user "
+        "and movie are known",
+        "x, z": f"{w.DIM_X} and {r.DIM - w.DIM_X} coordinates of a user drawn with replacement: the first "
+        f"and the last, or in {w.DRAWN} at random; principal axes are the users'",
+        "arms, rewards": f"{w.N_ARMS} movies at random, all the same for {w.FIVE}; the dot product minus the "
+        f"mean training rating, {model.level:.2f}, or the dot product itself (rewards as they are). "
+        "Regret is relative to the user's best of them, and the same for both",
+        "draws": f"{draws(size)} draws of movies and splits, each on both halves of the users, which are "
+        f"cut in {w.CUTS} ways; 95% intervals count both (postserve.evaluation.halves_interval); the seeds "
+        f"are of {w.FIVE}",
+        "policies": f"ridge 1, a constant radius of {PAPER_RADIUS} and no intercept; and the learnt prior "
+        "with an intercept; phi_hat by the paper's network, or linear in x with an intercept",
+        PREDICTED: f"held-out, {FOLDS} folds of users, after as many pairs as there are rounds",
+    }

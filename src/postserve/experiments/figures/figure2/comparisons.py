@@ -7,18 +7,35 @@ import numpy as np
 from scipy.special import stdtrit
 from scipy.stats import rankdata
 
-from postserve.experiments.contenders import AFTER, BEFORE, POLINUCB, X_ONLY, evidence
-from postserve.experiments.figures.figure2.settings import AXES, DRAWN, DRAWS_OF, PAPERS, PREDICTED, told_from
-from postserve.experiments.figures.figure2.worlds import CUTS
-from postserve.experiments.halves import halves_interval
+from postserve.evaluation.halves import halves_interval
+from postserve.experiments import contenders as c
+from postserve.experiments.figures.figure2.worlds import AXES, CUTS, DRAWN, DRAWS_OF, FIVE
 from postserve.experiments.statistics import mean_and_error
-from postserve.experiments.study import Study
+from postserve.experiments.study import Line, Study
 from postserve.types import BoolArray, FloatArray
 
-RIVALS = (X_ONLY, BEFORE, AFTER)
-FORMS = ("ridge 1", "the learnt prior")
-PLACES = {FORMS[0]: (PAPERS, DRAWN), FORMS[1]: (PAPERS, DRAWN, AXES)}
-"""Where policies of each form ran, but for rewards that are not centred."""
+PREDICTED = "R² of z given x"
+RIVALS = (c.X_ONLY, c.BEFORE, c.AFTER)
+
+
+class Form(NamedTuple):
+    """The prior of all policies that are compared, and where they ran with centred rewards."""
+
+    title: str
+    learnt: bool
+    places: tuple[str, ...]
+
+    def __call__(self, contender: c.Contender) -> c.Contender:
+        """A contender with this prior."""
+        return contender.evidence if self.learnt else contender
+
+    def __str__(self) -> str:
+        return self.title
+
+
+RIDGE_1 = Form("ridge 1", False, (FIVE, DRAWN))
+LEARNT = Form("the learnt prior", True, (FIVE, DRAWN, AXES))
+FORMS = (RIDGE_1, LEARNT)
 
 
 class Interval(NamedTuple):
@@ -43,13 +60,13 @@ class Interval(NamedTuple):
         return self.low > 0.0
 
 
-def named(policy: str, form: str) -> str:
-    """A policy's name in its form with ridge 1 or with the learnt prior."""
-    return policy if form == FORMS[0] else evidence(policy)
+def prediction(kind: str, place: str) -> str:
+    """The name of a map's R² in a place."""
+    return f"{kind} map, {place}"
 
 
 def interval(place: str, values: FloatArray) -> Interval:
-    """Of the mean of one value a seed."""
+    """Of the mean over seeds."""
     if place in DRAWS_OF:
         return Interval(*halves_interval(values, CUTS))
     mean, error = mean_and_error(values)
@@ -57,14 +74,14 @@ def interval(place: str, values: FloatArray) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def difference(study: Study, place: str, one: str, other: str) -> Interval:
-    """One's final regret less the other's."""
+def difference(study: Study, place: str, one: Line, other: Line) -> Interval:
+    """One's final regret minus the other's."""
     return interval(place, study.differences(place, one, other))
 
 
-def gains(study: Study, place: str, form: str) -> FloatArray:
-    """By how much poLinUCB's regret is below LinUCB(x)'s, one a seed."""
-    return study.differences(place, named(X_ONLY, form), named(POLINUCB, form))
+def gains(study: Study, place: str, form: Form) -> FloatArray:
+    """By how much poLinUCB's regret is below LinUCB(x)'s, for each seed."""
+    return study.differences(place, form(c.X_ONLY), form(c.POLINUCB))
 
 
 def by_draw(values: FloatArray) -> FloatArray:
@@ -73,12 +90,12 @@ def by_draw(values: FloatArray) -> FloatArray:
 
 
 def predicted(study: Study, kind: str, place: str) -> FloatArray:
-    """R² of z given x by a map, one a seed."""
-    return study.final(PREDICTED, told_from(kind, place))
+    """R² of z given x by a map, for each seed."""
+    return study.final(PREDICTED, prediction(kind, place))
 
 
-def in_order(study: Study, place: str, policies: Sequence[str]) -> BoolArray:
-    """Of each draw, whether each policy has less regret than the next, over both halves."""
+def in_order(study: Study, place: str, policies: Sequence[Line]) -> BoolArray:
+    """For each draw, whether each policy has less regret than the next, over both halves."""
     regrets = np.array([by_draw(study.final(place, policy)) for policy in policies])
     return np.asarray((np.diff(regrets, axis=0) > 0.0).all(axis=0))
 

@@ -12,11 +12,18 @@ DIM_X, N_ARMS = 25, 5
 PAPERS_DRAW, DRAWS, HALVES = 1, 2, 3
 """Keys of random streams: the paper's draw of movies, ours, and cuts of the users into halves."""
 CUTS = 10
-"""Draw d has cut d % CUTS: where draws share one, the luck of runs can be told from what users bring."""
+"""Draw d has cut d % CUTS: draws that share one show the variance of runs apart from that of users."""
+
+AS_THEY_ARE = "5 movies, rewards as they are"
+FIVE = "5 movies"
+DRAWN = "draws of movies"
+AXES = "draws in principal axes"
+DRAWS_OF = (DRAWN, AXES)
+"""The worlds whose seeds are pairs of halves."""
 
 
 class Catalogue(NamedTuple):
-    """Vectors of everybody and everything with a rating to learn from, and what rewards are told from."""
+    """Vectors of all users and movies with a rating to learn from, and the level that rewards are above."""
 
     users: FloatArray
     movies: FloatArray
@@ -59,7 +66,7 @@ def half_world(found: Catalogue, seed: int) -> TableEnvironment:
 
 
 def _table(found: Catalogue, columns: IntArray) -> TableEnvironment:
-    """Rewards are dot products, less the level that they are told from."""
+    """Rewards are dot products minus the level."""
     rewards = found.users @ found.movies.T - found.level
     x, z = np.split(found.users[:, columns], [DIM_X], axis=1)
     return TableEnvironment(x, z, rewards)

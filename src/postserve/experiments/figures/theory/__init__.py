@@ -1,39 +1,57 @@
 """The theory: bounds over measured regret, the lemmas' slack and tightness, the noisy Gram factor."""
 
-from typing import Any
+from postserve.experiments.figure import Row, Size
+from postserve.experiments.figures.theory import quantities as q
+from postserve.experiments.figures.theory import world as w
+from postserve.experiments.figures.theory.claims import claims as claims
+from postserve.experiments.figures.theory.drawing import draw as draw
+from postserve.experiments.rates import with_slopes
+from postserve.experiments.study import Cell, Study, seed_list
 
-from postserve.experiments.figure import Figure
-from postserve.experiments.figures.theory.claims import claims, slope
-from postserve.experiments.figures.theory.drawing import draw
-from postserve.experiments.figures.theory.settings import QUICK, REGRET, SIZE, cells, described
-from postserve.experiments.study import Study
+TITLE = "The theory: bounds, lemmas and coverage"
+ABOUT = (
+    "The regret bounds with constants that hold, over the regret of policies with the theory's own radii, "
+    "both in units of reward (bounds are proved for gaps of at most 1: the weights' bounds and the noise are "
+    "divided by the largest gap, and the result is multiplied by it); the slack of the elliptical potential "
+    "lemmas, without noise, with noise in every direction (the paper's generalised lemma) and with noise of "
+    "z alone, where that does not apply; where each bound is below the trivial one; the lemma's tightness at "
+    "x_t = 1; the factor by which noise of z can enlarge ||v||² at worst, measured, bounded on the sequence "
+    "and a priori; and how often the confidence ellipsoid misses the truth. docs/theory/ derives each."
+)
+FULL, QUICK = Size(horizon=10_000, seeds=8), Size(horizon=300, seeds=3, quick=True)
+MEASURE = "value"
 
 
-def summary(study: Study) -> list[dict[str, Any]]:
+def cells(size: Size) -> list[Cell]:
+    """Regret of both policies, and every quantity."""
+    return q.cells_of_all(size.horizon, seed_list(size.seeds))
+
+
+def summary(study: Study) -> list[Row]:
     """Values at the horizon, and slopes of regrets and of their bounds."""
+    rows = study.summary()
     return [
-        {**row, **slope(study, REGRET, row["policy"]).named()} if row["environment"] == REGRET else row
-        for row in study.summary()
+        row
+        for each in rows
+        for row in (with_slopes(study, [each]) if each["environment"] == q.REGRET else [each])
     ]
 
 
-THEORY = Figure(
-    name="theory",
-    title="The theory: bounds, lemmas and coverage",
-    about="The regret bounds with constants that hold, over the regret of policies with the theory's own "
-    "radii, both in units of reward (bounds are proved for gaps of at most 1: the weights' bounds and the "
-    "noise are divided by the largest gap, and the result is multiplied by it); the slack of the elliptical "
-    "potential lemmas, without noise, with noise in every direction (the paper's generalised lemma) and with "
-    "noise of z alone, where that does not apply; where each bound is below the trivial one; the lemma's "
-    "tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at worst, measured, bounded on "
-    "the sequence and a priori; and how often the confidence ellipsoid does not hold the truth. docs/theory/ "
-    "derives each.",
-    settings=described,
-    size=SIZE,
-    quick=QUICK,
-    cells=cells,
-    summary=summary,
-    claims=claims,
-    draw=draw,
-    measure="value",
-)
+def settings(size: Size) -> dict[str, str]:
+    """For the report."""
+    return {
+        q.REGRET: f"x uniform on [-10, 10]^{w.DIM_X}, z in {w.DIM_Z} dimension with noise uniform on [-1, "
+        f"1], {w.N_ARMS} arms, reward noise {w.REWARD_NOISE:g}; the theory's radii (determinant form, delta "
+        f"{w.DELTA:g} split among them) and joint optimism; ridge {w.RIDGE:g} for poLinUCB, optimal_ridge "
+        "for LinUCB(phi_hat)",
+        q.SLACK: "right side minus left; u = (x, phi(x)), x normal in 3 dimensions, phi linear into 2, "
+        "without noise and with normal noise of z in the matrix; for the paper's generalised lemma, which "
+        f"needs noise in every direction, rows of length {q.EVERYWHERE_ROW:g} in the plane and noise of "
+        "length 1",
+        q.SHARE: "the same sequences, p = 1: below 1 a lemma says more than that no round adds more than 1",
+        q.ONE: "sum of t^{-p}",
+        q.GRAM: "the least s with A~ >= (1 - s) A, the same u and noise, ridge 1: 1 - 1/factor, 1 where "
+        "there is no factor yet",
+        q.MISSED: f"share of {q.COVERAGE_RUNS} runs per seed, an arm that is chosen adaptively; dim_x = "
+        "dim_z = 1, ridge 0.01",
+    }

@@ -4,57 +4,34 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve import theory
+from postserve.experiments.contenders import Contender
 from postserve.experiments.figure import Claim
-from postserve.experiments.figures.theory.settings import (
-    A_PRIORI,
-    COVERAGE_RUNS,
-    COVERED,
-    FACTOR,
-    FORMS,
-    GRAM,
-    LARGEST,
-    LEMMAS,
-    MEASURED,
-    MISSED,
-    ONE,
-    POWERS,
-    REGRET,
-    SHARE,
-    SLACK,
-    bound_of,
-    covered,
-    power,
-)
+from postserve.experiments.figures.theory import quantities as q
 from postserve.experiments.figures.theory.world import KINDS
-from postserve.experiments.statistics import Slope, growth
+from postserve.experiments.rates import late_slope
 from postserve.experiments.study import Study
 from postserve.types import FloatArray
 
 ROUNDING = 1e-9
 
 
-def slope(study: Study, place: str, name: str) -> Slope:
-    """Growth over the last nine tenths of the rounds."""
-    return growth(study.rounds, study.curves(place, name), start=study.horizon // 10)
-
-
 def claims(study: Study) -> list[Claim]:
     """Every one of them, at every recorded round and for every seed."""
     return [
         *(claim for policy in KINDS for claim in _of_regret(study, policy)),
-        *(claim for lemma in LEMMAS for claim in _of_slack(study, lemma)),
+        *(claim for lemma in q.LEMMAS for claim in _of_slack(study, lemma)),
         _of_tightness(study),
         *_of_gram(study),
-        *(_of_coverage(study, form, delta) for form in FORMS for delta in COVERED),
+        *(_of_coverage(study, form, delta) for form in q.FORMS for delta in q.COVERED),
     ]
 
 
-def _of_regret(study: Study, policy: str) -> list[Claim]:
-    regret, bound = study.curves(REGRET, policy), study.curves(REGRET, bound_of(policy))
-    largest = study.curves(REGRET, LARGEST)
+def _of_regret(study: Study, policy: Contender) -> list[Claim]:
+    regret, bound = study.curves(q.REGRET, policy), study.curves(q.REGRET, q.bound_of(policy))
+    largest = study.curves(q.REGRET, q.LARGEST)
     times = float((bound[:, -1] / regret[:, -1]).min())
-    worth = informative(study, bound.mean(axis=0) < largest.mean(axis=0))
-    found, rate = slope(study, REGRET, policy), theory.rate(KINDS[policy], map_rate=0.5).horizon
+    since = informative(study, bound.mean(axis=0) < largest.mean(axis=0))
+    found, rate = late_slope(study, q.REGRET, policy), theory.rate(KINDS[policy], map_rate=0.5).horizon
     return [
         Claim(
             f"{policy}: the bound is above the regret at every recorded round, at the end by a factor of "
@@ -62,13 +39,12 @@ def _of_regret(study: Study, policy: str) -> list[Claim]:
             bool((bound >= regret).all()),
         ),
         Claim(
-            f"{policy}: on average the bound says something, being below the largest gap times the rounds, "
-            f"{worth}.",
+            f"{policy}: the mean bound is informative (below the largest gap times the rounds) {since}.",
             None,
         ),
         Claim(
             f"{policy}: regret grows with exponent {found}, the bound over the same rounds with "
-            f"{slope(study, REGRET, bound_of(policy))}; stated, without logarithms: {rate:g}.",
+            f"{late_slope(study, q.REGRET, q.bound_of(policy))}; stated, without logarithms: {rate:g}.",
             None,
         ),
     ]
@@ -89,23 +65,23 @@ def latest(recorded: int) -> str:
 
 
 def _of_slack(study: Study, lemma: str) -> list[Claim]:
-    least = min(float(study.curves(SLACK, power(p, lemma)).min()) for p in POWERS)
-    worth = informative(study, study.curves(SHARE, lemma).max(axis=0) < 1.0)
+    least = min(float(study.curves(q.SLACK, q.power(p, lemma)).min()) for p in q.POWERS)
+    since = informative(study, study.curves(q.SHARE, lemma).max(axis=0) < 1.0)
     return [
         Claim(
             f"The potential lemma, {lemma}: right less left is at least {least:.3g} for p in "
-            f"{', '.join(f'{p:g}' for p in POWERS)}.",
+            f"{', '.join(f'{p:g}' for p in q.POWERS)}.",
             least >= 0.0,
         ),
-        Claim(f"The potential lemma, {lemma}: at p = 1 the right side is below T {worth}.", None),
+        Claim(f"The potential lemma, {lemma}: at p = 1 the right side is below T {since}.", None),
     ]
 
 
 def _of_tightness(study: Study) -> Claim:
     """sum t^{-p} lies between T^{1-p} and T^{1-p}/(1-p), or log T and 1 + log T."""
     rounds, held, words = study.rounds.astype(np.float64), True, []
-    for p in POWERS:
-        left = study.curves(ONE, power(p))[0]
+    for p in q.POWERS:
+        left = study.curves(q.ONE, q.power(p))[0]
         low, high = (
             (rounds ** (1.0 - p), rounds ** (1.0 - p) / (1.0 - p))
             if p < 1.0
@@ -121,8 +97,10 @@ def _of_tightness(study: Study) -> Claim:
 
 
 def _of_gram(study: Study) -> list[Claim]:
-    measured, factor, a_priori = (1.0 - study.curves(GRAM, name) for name in (MEASURED, FACTOR, A_PRIORI))
-    ends = [told_factor(float(share[:, -1].min())) for share in (measured, factor, a_priori)]
+    measured, factor, a_priori = (
+        1.0 - study.curves(q.GRAM, name) for name in (q.MEASURED, q.FACTOR, q.A_PRIORI)
+    )
+    ends = [factor_text(float(share[:, -1].min())) for share in (measured, factor, a_priori)]
     some = study.rounds[(a_priori > 0.0).all(axis=0)]
     from_round = latest(some[0]) if len(some) else "at no recorded round so far"
     return [
@@ -139,19 +117,21 @@ def _of_gram(study: Study) -> list[Claim]:
 
 
 def excess_factors(study: Study, name: str) -> FloatArray:
-    """A row a seed: by how much a factor is above 1, infinite where there is none yet."""
-    hidden = study.curves(GRAM, name)
+    """By how much a factor is above 1, one row per seed; infinite where there is none yet."""
+    hidden = study.curves(q.GRAM, name)
     with np.errstate(divide="ignore"):
         return np.asarray(hidden / (1.0 - hidden))
 
 
-def told_factor(share: float) -> str:
+def factor_text(share: float) -> str:
     """The factor that goes with a share of A, if any is left."""
     return f"{1.0 / share:.5g}" if share > 0.0 else "none yet"
 
 
-def _of_coverage(study: Study, form: str, delta: float) -> Claim:
-    share = 1.0 - float(study.curves(MISSED, covered(form, delta)).mean(axis=0).max())
-    runs = COVERAGE_RUNS * len(study.seeds)
-    text = f"Coverage, {covered(form, delta)}: {share:.3f} of {runs:,} runs at least, wanted {1.0 - delta:g}."
+def _of_coverage(study: Study, form: q.Form, delta: float) -> Claim:
+    share = 1.0 - float(study.curves(q.MISSED, q.covered(form, delta)).mean(axis=0).max())
+    runs = q.COVERAGE_RUNS * len(study.seeds)
+    text = (
+        f"Coverage, {q.covered(form, delta)}: {share:.3f} of {runs:,} runs at least, wanted {1.0 - delta:g}."
+    )
     return Claim(text, share >= 1.0 - delta)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +9,11 @@ import numpy as np
 from postserve import theory
 from postserve.context_maps import RidgeMap
 from postserve.environments import SyntheticEnvironment
-from postserve.experiments.contenders import BEFORE, POLINUCB
+from postserve.experiments.contenders import BEFORE, POLINUCB, Contender
 from postserve.policies import LinUCBPhiHat, PoLinUCB
 from postserve.types import FloatArray
 
-KINDS: dict[str, theory.Kind] = {POLINUCB: "polinucb", BEFORE: "linucb_phi_hat"}
+KINDS: dict[Contender, theory.Kind] = {POLINUCB: "polinucb", BEFORE: "linucb_phi_hat"}
 DELTA = 0.1
 DIM_X, DIM_Z, N_ARMS = 2, 1, 3
 HALF_WIDTH = 10.0
@@ -23,6 +22,7 @@ FEATURE_BOUND = math.sqrt(3.0 * DIM_X)  # of h(x) = x/(10/sqrt(3))
 MAP_RIDGE = FEATURE_BOUND**2  # so that no width is above 1
 Z_NOISE_SCALE = 1.0 / math.sqrt(3.0)  # of uniform noise on [-1, 1]
 RIDGE = 100.0
+MAP: dict[str, Any] = {"map_dim": DIM_X, "x_bound": FEATURE_BOUND, "map_ridge": MAP_RIDGE}
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
@@ -32,15 +32,8 @@ def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
 
 def world(seed: int) -> SyntheticEnvironment:
     """phi linear in x, with z = phi(x) + uniform noise."""
-    return SyntheticEnvironment(
-        "linear",
-        dim_x=DIM_X,
-        dim_z=DIM_Z,
-        n_arms=N_ARMS,
-        z_noise=uniform,
-        reward_noise=REWARD_NOISE,
-        seed=seed,
-    )
+    dims: Any = {"dim_x": DIM_X, "dim_z": DIM_Z, "n_arms": N_ARMS}
+    return SyntheticEnvironment("linear", z_noise=uniform, reward_noise=REWARD_NOISE, seed=seed, **dims)
 
 
 class Constants(NamedTuple):
@@ -53,71 +46,48 @@ class Constants(NamedTuple):
     ridge: float
 
 
-def constants(environment: Any, policy: str, horizon: int) -> Constants:
+def constants(environment: Any, contender: Contender, horizon: int) -> Constants:
     """From the truth; means are linear in x, so the largest gap and |phi| are at a corner of the box."""
     corners = HALF_WIDTH * np.array(list(itertools.product([-1.0, 1.0], repeat=DIM_X)))
     largest_z = max(float(np.abs(environment.phi(x)[0])) for x in corners)
     axes = HALF_WIDTH / math.sqrt(3.0) * np.eye(DIM_X)
     row_bound = float(np.linalg.norm([environment.phi(x)[0] for x in axes]))
-    map_constant = theory.ridge_map_constant(
-        horizon=horizon,
-        map_dim=DIM_X,
-        dim_z=DIM_Z,
-        x_bound=FEATURE_BOUND,
-        map_ridge=MAP_RIDGE,
-        noise_scale=Z_NOISE_SCALE,
-        row_bound=row_bound,
-        delta=DELTA,
-    )
+    noise: Any = {"noise_scale": Z_NOISE_SCALE, "row_bound": row_bound, "delta": DELTA}
+    map_constant = theory.ridge_map_constant(horizon=horizon, dim_z=DIM_Z, **MAP, **noise)
     # z is within 1 of phi(x), and a prediction within the map's radius of it.
-    off = 1.0 if policy == POLINUCB else map_constant * FEATURE_BOUND / math.sqrt(MAP_RIDGE)
+    off = 1.0 if contender == POLINUCB else map_constant * FEATURE_BOUND / math.sqrt(MAP_RIDGE)
     u_bound = math.hypot(HALF_WIDTH * math.sqrt(DIM_X), largest_z + off)
     ridge = RIDGE
-    if policy == BEFORE:
-        ridge = theory.optimal_ridge(
-            horizon=horizon,
-            map_rate=0.5,
-            map_constant=map_constant,
-            map_dim=DIM_X,
-            u_bound=u_bound,
-            x_bound=FEATURE_BOUND,
-            map_ridge=MAP_RIDGE,
-            w_bound=math.sqrt(2.0),
-        )
+    if contender == BEFORE:
+        rate: Any = {"map_rate": 0.5, "map_constant": map_constant, **MAP}
+        ridge = theory.optimal_ridge(horizon=horizon, u_bound=u_bound, w_bound=math.sqrt(2.0), **rate)
     gap = max(float(np.ptp(environment.means(x))) for x in corners)
     return Constants(gap, row_bound, map_constant, u_bound, ridge)
 
 
-@dataclass(frozen=True)
-class Learner:
-    """Makes a policy with the theory's radii, the literal optimism, and the shares of delta."""
-
-    policy: str
-    horizon: int
-
-    def __call__(self, environment: Any) -> PoLinUCB:
-        """A fresh one."""
-        known = constants(environment, self.policy, self.horizon)
-        share = theory.shares(DELTA, n_arms=N_ARMS)
-        phi_hat = RidgeMap(
-            DIM_X,
-            DIM_Z,
-            features=environment.features,
-            ridge=MAP_RIDGE,
-            map_radius="determinant",
-            noise_scale=Z_NOISE_SCALE,
-            row_bound=known.row_bound,
-            delta=share.map,
-        )
-        options: dict[str, Any] = {
-            "optimism": "joint",
-            "ridge": known.ridge,
-            "arm_radius": "determinant",
-            "noise_scale": REWARD_NOISE,
-            "w_bound": math.sqrt(2.0),
-            "u_bound": known.u_bound,
-            "delta": share.arm,
-        }
-        if self.policy == POLINUCB:
-            return PoLinUCB(N_ARMS, phi_hat, **options)
-        return LinUCBPhiHat(N_ARMS, phi_hat, z_noise_scale=Z_NOISE_SCALE, **options)
+def make_policy(contender: Contender, horizon: int, environment: Any) -> PoLinUCB:
+    """With the theory's radii, the literal optimism, and the shares of delta."""
+    known = constants(environment, contender, horizon)
+    share = theory.shares(DELTA, n_arms=N_ARMS)
+    phi_hat = RidgeMap(
+        DIM_X,
+        DIM_Z,
+        features=environment.features,
+        ridge=MAP_RIDGE,
+        map_radius="determinant",
+        noise_scale=Z_NOISE_SCALE,
+        row_bound=known.row_bound,
+        delta=share.map,
+    )
+    options: dict[str, Any] = {
+        "optimism": "joint",
+        "ridge": known.ridge,
+        "arm_radius": "determinant",
+        "noise_scale": REWARD_NOISE,
+        "w_bound": math.sqrt(2.0),
+        "u_bound": known.u_bound,
+        "delta": share.arm,
+    }
+    if contender == POLINUCB:
+        return PoLinUCB(N_ARMS, phi_hat, **options)
+    return LinUCBPhiHat(N_ARMS, phi_hat, z_noise_scale=Z_NOISE_SCALE, **options)

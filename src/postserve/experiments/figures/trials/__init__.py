@@ -1,54 +1,171 @@
 """Randomised trials with a real follow-up, and jokes of which every rating is known."""
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from postserve.experiments.figure import Figure
-from postserve.experiments.figures.trials.claims import claims, headline, interval
-from postserve.experiments.figures.trials.drawing import draw
-from postserve.experiments.figures.trials.settings import (
-    QUICK,
-    R_SQUARED,
-    SETS,
-    SIZE,
-    cells,
-    described,
-    place,
+import numpy as np
+
+from postserve.data import LoggedRounds
+from postserve.evaluation import replay
+from postserve.evaluation.halves import halves_mean_and_error
+from postserve.experiments.contenders import Contender
+from postserve.experiments.figure import Row, Size
+from postserve.experiments.figures.trials import worlds as w
+from postserve.experiments.figures.trials.policies import where_z_does_not, where_z_follows_the_arm
+from postserve.experiments.figures.trials.r_squared import FOLDS, PREDICTIONS, r_squared
+from postserve.experiments.figures.trials.results import REJECTION, WEIGHTED, interval, place
+from postserve.experiments.figures.trials.results import claims as claims
+from postserve.experiments.figures.trials.results import draw as draw
+from postserve.experiments.figures.trials.results import headline as headline
+from postserve.experiments.study import Cell, Curve, MakePolicy, Study, cells_of, seed_list
+from postserve.types import Rounds
+
+TITLE = "Real follow-ups: two randomised trials, and jokes"
+ABOUT = (
+    "Each policy is replayed on rounds that were served at random, in which a follow-up was measured before "
+    "the reward: CD4 and CD8 counts at 20 weeks in a trial of treatments, the visit in one of e-mails. In "
+    "Jester, x and z are ratings of some jokes, and every arm's reward is known. The truth is not known "
+    "here: results are mean rewards, not regret."
 )
-from postserve.experiments.figures.trials.worlds import CUTS, FULL, LOGGED
-from postserve.experiments.halves import halves_mean_and_error
-from postserve.experiments.study import Study
+FULL = Size(horizon=16_000, seeds=32)
+"""Rows of a run at most: half of Hillstrom's customers take part, a sample, to save time."""
+QUICK = Size(horizon=300, seeds=8, quick=True)
+MEASURE = "value"
+DATA = ("actg175", "hillstrom", "jester")
+
+LEAST_ROWS = 100
+"""Fewer rows may leave a policy without one that it would have served."""
+FEW = 10_000
+"""Trials with fewer rows have twice as many orders: these are cheap there, and vary much."""
+HALVES = 2 * w.CUTS
+"""How many halves R² is measured in: their order does not matter."""
+R_SQUARED = "R²"
 
 
-def summary(study: Study) -> list[dict[str, Any]]:
-    """Values with their intervals, a table a trial."""
+def cells(size: Size, data: Path | None) -> list[Cell]:
+    """Every policy on every trial, by both kinds of replay where arms were served at random."""
+    found: list[Cell] = []
+    rows = 2 * max(LEAST_ROWS, size.horizon)
+    for trial, whole in w.logs(data).items():
+        log = whole.take(w.sample(len(whole), rows))
+        contenders = where_z_follows_the_arm(log.arm_names)
+        methods = {place(trial, method): method for method in (REJECTION, WEIGHTED)}
+        found += _cells(trial, methods, partial(w.half_of_log, log), contenders, len(log), size)
+    users = w.complete_users(data)
+    users = users[w.sample(len(users), rows)]
+    for trial, fixed in zip(w.FULLY_KNOWN, (True, False), strict=True):
+        world = partial(w.half_of_users, users, fixed)
+        found += _cells(trial, {trial: REJECTION}, world, where_z_does_not(), len(users), size)
+    return found
+
+
+def _cells(
+    trial: str,
+    methods: dict[str, str],
+    world: Callable[[int], Any],
+    contenders: list[Contender],
+    n: int,
+    size: Size,
+) -> list[Cell]:
+    """Replays of all contenders, and what can be predicted."""
+    seeds = seed_list(orderings(size, n))
+    found = []
+    for where, method in methods.items():
+        for contender in contenders:
+            measure = partial(value_of, method, world, contender.maker)
+            found += cells_of(where, contender.name, measure, n // 2, seeds)
+    for prediction in PREDICTIONS:
+        measure = partial(r_squared, world, prediction)
+        found += cells_of(place(trial, R_SQUARED), prediction.name, measure, n // 2, seeds[:HALVES])
+    return found
+
+
+def orderings(size: Size, n: int) -> int:
+    """How many runs on n rows: at least two halves of each of two cuts, or there is no interval."""
+    pairs = max(2, -(-size.seeds // 2))
+    if pairs < w.CUTS:
+        return 2 * pairs
+    return 2 * w.CUTS * -(-pairs // w.CUTS) * (1 if n > FEW else 2)
+
+
+def value_of(
+    method: Any, make_rounds: Callable[[int], Any], make_policy: MakePolicy, horizon: int, seed: int
+) -> Curve:
+    """The value of one policy in one half and order.
+
+    The mean reward is subtracted and added again: arms that were never served start at 0, and where all
+    rewards are far above it, the first arm served would hardly ever be left.
+    """
+    rounds = make_rounds(seed)
+    level = float(np.nanmean(rounds.rewards))
+    found = replay(
+        make_policy(rounds), _minus(rounds, level), np.random.default_rng([seed, 1]), method=method
+    )
+    return Curve(np.array([horizon]), np.array([found.value + level]))
+
+
+def _minus(rounds: LoggedRounds | Rounds, level: float) -> LoggedRounds | Rounds:
+    rewards = rounds.rewards - level
+    if isinstance(rounds, LoggedRounds):
+        return rounds.changed(rewards=rewards)
+    return rounds._replace(rewards=rewards, means=rewards)
+
+
+def summary(study: Study) -> list[Row]:
+    """Values with their intervals, one table per trial."""
+    trials = {place(trial, method): trial for trial in w.LOGGED for method in (REJECTION, WEIGHTED)}
+    trials |= {trial: trial for trial in w.FULLY_KNOWN}
+    foretold = {place(trial, R_SQUARED): trial for trial in trials.values()}
     rows = []
     for row in study.summary():
-        where = str(row["environment"])
-        values = study.final(where, row["policy"])
-        (_, low, high), (mean, error) = interval(values), halves_mean_and_error(values, CUTS)
-        trial = next(name for name in (*LOGGED, *FULL) if where.startswith(name))
-        table = f"{trial}: what can be foretold, R²" if where == place(trial, R_SQUARED) else trial
-        told = {"final_value_mean": mean, "final_value_se": error, "low": low, "high": high}
-        names = "policy" if table == trial else "quantity"
-        rows.append({**row, **told, "table": table, "names": names})
+        where, values = row["environment"], study.final(row["environment"], row["policy"])
+        (_, low, high), (mean, error) = interval(values), halves_mean_and_error(values, w.CUTS)
+        numbers = {"final_value_mean": mean, "final_value_se": error, "low": low, "high": high}
+        if where in foretold:
+            told = {"table": f"{foretold[where]}: what can be foretold, R²", "names": "quantity"}
+        else:
+            told = {"table": trials[where], "names": "policy"}
+        rows.append({**row, **numbers, **told})
     return rows
 
 
-TRIALS = Figure(
-    name="trials",
-    title="Real follow-ups: two randomised trials, and jokes",
-    about="Each policy is replayed on rounds that were served at random, in which a follow-up was measured "
-    "before the reward: CD4 and CD8 counts at 20 weeks in a trial of treatments, the visit in one of "
-    "e-mails. In Jester, x and z are ratings of some jokes, and every arm's reward is known. No truth is "
-    "known here: what is told is the mean reward, not regret.",
-    settings=described,
-    size=SIZE,
-    quick=QUICK,
-    cells=cells,
-    summary=summary,
-    claims=claims,
-    draw=draw,
-    measure="value",
-    data=SETS,
-    headline=headline,
-)
+def settings(size: Size, data: Path | None) -> dict[str, str]:
+    """For the report."""
+    found, users = w.logs(data), w.complete_users(data)
+    missing = {name: int(np.isnan(log.rewards).sum()) for name, log in found.items()}
+    rows = 2 * max(LEAST_ROWS, size.horizon)
+    large, small = (orderings(size, min(n, rows)) for n in (len(found[w.SPEND]), len(users)))
+    return {
+        "ACTG 175": f"{len(found[w.CD4]):,} patients, four treatments at random (1/4 each); x: "
+        f"{found[w.CD4].dim_x} columns at baseline, z: CD4 and CD8 at 20 weeks; rewards: CD4 at 96 weeks, "
+        "and no event by then",
+        "missing rewards": f"{missing[w.CD4]} counts of CD4 at 96 weeks, and {missing[w.NO_EVENT]} patients "
+        "who were lost before 96 weeks without an event. Their z still teaches phi; the others' rewards "
+        "count for them by 1 over the probability that a reward came, given x, z, treatment, whether it was "
+        "stopped, and for CD4 whether there was an event (logistic regression). Beside it the "
+        f"{len(found[w.CD4_COMPLETE]):,} complete cases, as if they were all",
+        "Hillstrom": f"{min(rows, len(found[w.SPEND])):,} of {len(found[w.SPEND]):,} customers, no e-mail, "
+        f"men's or women's at random (1/3 each); x: {found[w.SPEND].dim_x} columns, z: whether they "
+        "visited; rewards: spend in dollars, and whether they bought",
+        "Jester": f"{len(users):,} users who rated all 100 jokes: {w.JOKES_X} ratings are x, {w.JOKES_Z} "
+        f"others z, {w.JOKES_ARMS} more jokes the arms; every reward is known",
+        REJECTION: "rows whose arm the policy would have served; it learns from these alone",
+        WEIGHTED: "every row, by the policy's probability of the row's arm over the trial's; it learns "
+        "from every row",
+        "orderings": f"{large} on Hillstrom, {small} on the others: random halves of the rows (users), which "
+        f"are cut in {min(w.CUTS, small // 2)} ways, each half in a random order, no row twice; all policies "
+        "go through the same, and learn from half of the rows",
+        "intervals": "95%, over rows and orders: from the difference between both halves of a cut, "
+        "corrected for the variance of the orders (postserve.evaluation.halves_interval); where nothing "
+        "differs, one in forty lies above 0 and one in forty below",
+        R_SQUARED: f"on rows held out, {FOLDS} folds of a half, over the arm's mean, one model per arm; "
+        f"{min(HALVES, small)} halves",
+        "rewards": "minus their mean, which is added again: arms that were never served start at 0, and "
+        "where rewards are far above it, the first arm served is hardly ever left",
+        "policies": "with the learnt prior and intercepts, nothing tuned; columns standardised. Maps are "
+        "linear in x, with an offset for each arm in the trials, where z follows the arm. A map of "
+        "its own for each arm, linear in x, gives LinUCB(x) back, but for the prior: no follow-up can help "
+        "there",
+    }

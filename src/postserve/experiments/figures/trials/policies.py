@@ -1,6 +1,7 @@
 """What is replayed on the trials: with the learnt prior and intercepts, nothing tuned, maps linear in x."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,28 +9,24 @@ import numpy.typing as npt
 
 from postserve.context_maps import PerArmMap, RidgeMap
 from postserve.data import LoggedRounds
-from postserve.experiments.contenders import (
-    AFTER,
-    BEFORE,
-    MAP_PER_ARM,
-    ONE_MAP,
-    ORACLE,
-    POLINUCB,
-    RANDOM,
-    ROBUST,
-    X_ONLY,
-)
-from postserve.experiments.study import MakePolicy
+from postserve.experiments import contenders as c
 from postserve.policies import LinUCB, LinUCBOracle, LinUCBPhiHat, PoLinUCB, RandomPolicy, RobustPoLinUCB
 from postserve.types import Decision, FloatArray, Rounds
 
+MAPPED: dict[c.Contender, Callable[..., Any]] = {
+    c.BEFORE: LinUCBPhiHat,
+    c.AFTER: partial(LinUCBPhiHat, prediction="after"),
+    c.POLINUCB: PoLinUCB,
+    c.ROBUST: RobustPoLinUCB,
+}
 
-class TellsArm:
-    """A policy on contexts with a row an arm: x, and which arm it is.
 
-    Where z follows what was served, a map on such rows has one slope for all arms, learnt from every row, and
-    an offset for each. One map on x alone would lose what an arm does through z. And a map of its own for
-    each arm, linear in x and learnt from that arm's rows, gives LinUCB(x) back: phi_hat(x) is then
+class ArmInContext:
+    """A policy on contexts with one row per arm: x, and which arm it is.
+
+    Where z follows the arm, a map on such rows has one slope for all arms, learnt from every row, and an
+    offset for each. One map on x alone would lose what an arm does through z. And a map of its own for each
+    arm, linear in x and learnt from that arm's rows, gives LinUCB(x) back: phi_hat(x) is then
     A_zx A_xx^{-1} x, and at u = (x, phi_hat(x)) u^T A^{-1} b = x^T A_xx^{-1} b_x and
     u^T A^{-1} u = x^T A_xx^{-1} x. Only the prior of each block, and rows without a reward, make a
     difference.
@@ -83,65 +80,55 @@ class Always:
         """Nothing is learnt."""
 
 
-def always(name: str) -> str:
-    """The name of serving one arm."""
-    return f"always {name}"
+def always(name: str, arm: int) -> c.Contender:
+    """Serving one arm, by its name."""
+    return c.Contender(f"always {name}", lambda log: Always(arm, log.n_arms), prior="evidence")
 
 
-def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> dict[str, MakePolicy]:
-    """All, with rows that tell the arm; beside them both other kinds of map, and each arm alone."""
+def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> list[c.Contender]:
+    """All, with rows that name the arm; beside them both other kinds of map, and each arm alone."""
 
-    def telling(make: Callable[..., Any], **options: Any) -> MakePolicy:
-        def made(rounds: LoggedRounds) -> TellsArm:
-            k = rounds.n_arms
-            phi_hat = RidgeMap(rounds.dim_x + k, rounds.dim_z, intercept=True)
-            return TellsArm(make(k, phi_hat, intercept=True, **options), k)
+    def on_rows(policy: Callable[..., Any], log: LoggedRounds) -> ArmInContext:
+        k = log.n_arms
+        phi_hat = RidgeMap(log.dim_x + k, log.dim_z, intercept=True)
+        return ArmInContext(policy(k, phi_hat, intercept=True), k)
 
-        return made
-
-    return {
-        **_without_a_map(),
-        BEFORE: telling(LinUCBPhiHat),
-        AFTER: telling(LinUCBPhiHat, prediction="after"),
-        POLINUCB: telling(PoLinUCB),
-        ROBUST: telling(RobustPoLinUCB),
-        MAP_PER_ARM: lambda log: PoLinUCB(log.n_arms, PerArmMap(_linear(log)), intercept=True),
-        ONE_MAP: lambda log: PoLinUCB(log.n_arms, _linear(log), intercept=True),
-        **{always(name): _always(arm) for arm, name in enumerate(arm_names)},
-    }
+    return [
+        *WITHOUT_A_MAP,
+        *(contender.made_by(partial(on_rows, policy)) for contender, policy in MAPPED.items()),
+        c.MAP_PER_ARM.made_by(lambda log: PoLinUCB(log.n_arms, PerArmMap(_linear(log)), intercept=True)),
+        c.ONE_MAP.made_by(lambda log: PoLinUCB(log.n_arms, _linear(log), intercept=True)),
+        *(always(name, arm) for arm, name in enumerate(arm_names)),
+    ]
 
 
-def where_z_does_not() -> dict[str, MakePolicy]:
+def where_z_does_not() -> list[c.Contender]:
     """The same with one map on x, which every round teaches."""
-    return {
-        **_without_a_map(),
-        BEFORE: lambda rounds: LinUCBPhiHat(n_arms_of(rounds), _linear(rounds), intercept=True),
-        AFTER: lambda rounds: LinUCBPhiHat(
-            n_arms_of(rounds), _linear(rounds), prediction="after", intercept=True
-        ),
-        POLINUCB: lambda rounds: PoLinUCB(n_arms_of(rounds), _linear(rounds), intercept=True),
-        ROBUST: lambda rounds: RobustPoLinUCB(n_arms_of(rounds), _linear(rounds), intercept=True),
-    }
 
+    def on_x(policy: Callable[..., Any], rounds: Rounds) -> Any:
+        return policy(n_arms_of(rounds), _linear(rounds), intercept=True)
 
-def _without_a_map() -> dict[str, MakePolicy]:
-    return {
-        RANDOM: lambda rounds: RandomPolicy(n_arms_of(rounds)),
-        X_ONLY: lambda rounds: LinUCB(n_arms_of(rounds), rounds.x.shape[1], intercept=True),
-        ORACLE: lambda rounds: LinUCBOracle(
-            n_arms_of(rounds), rounds.x.shape[1], rounds.z.shape[1], intercept=True
-        ),
-    }
-
-
-def _always(arm: int) -> MakePolicy:
-    return lambda log: Always(arm, log.n_arms)
-
-
-def _linear(rounds: LoggedRounds | Rounds) -> RidgeMap:
-    return RidgeMap(rounds.x.shape[1], rounds.z.shape[1], intercept=True)
+    return [
+        *WITHOUT_A_MAP,
+        *(contender.made_by(partial(on_x, policy)) for contender, policy in MAPPED.items()),
+    ]
 
 
 def n_arms_of(rounds: LoggedRounds | Rounds) -> int:
     """How many arms there are."""
     return rounds.n_arms if isinstance(rounds, LoggedRounds) else rounds.rewards.shape[1]
+
+
+def _linear(rounds: LoggedRounds | Rounds) -> RidgeMap:
+    return RidgeMap(*_dims(rounds), intercept=True)
+
+
+def _dims(rounds: LoggedRounds | Rounds) -> tuple[int, int]:
+    return rounds.x.shape[1], rounds.z.shape[1]
+
+
+WITHOUT_A_MAP = (
+    c.RANDOM.made_by(lambda rounds: RandomPolicy(n_arms_of(rounds))),
+    c.X_ONLY.made_by(lambda rounds: LinUCB(n_arms_of(rounds), rounds.x.shape[1], intercept=True)),
+    c.ORACLE.made_by(lambda rounds: LinUCBOracle(n_arms_of(rounds), *_dims(rounds), intercept=True)),
+)

@@ -17,11 +17,12 @@ SPEND = "Hillstrom, spend"
 LOGGED = (CD4, CD4_COMPLETE, NO_EVENT, CONVERSION, SPEND)
 JOKES = "Jester, one draw of jokes"
 DRAWN_JOKES = "Jester, a draw of jokes for each order"
-FULL = (JOKES, DRAWN_JOKES)
+FULLY_KNOWN = (JOKES, DRAWN_JOKES)
 
 CUTS = 16
 """Rows are cut into halves in so many ways; seeds 2d and 2d + 1 are both halves of cut d % CUTS, each in an
-order of its own. Where orders share a cut, their luck can be told from what the rows bring."""
+order of its own. Where orders share a cut, the variance of the orders can be separated from that of the
+rows."""
 JOKES_X, JOKES_Z, JOKES_ARMS = 20, 40, 10
 
 

@@ -1,0 +1,203 @@
+"""Where the defaults come from: settings compared in worlds that no figure is judged on."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve.environments import SyntheticEnvironment
+from postserve.experiments import contenders as c
+from postserve.experiments import style
+from postserve.experiments.claims import with_failures
+from postserve.experiments.figure import Claim, Row, Size, contest
+from postserve.experiments.statistics import mean_and_error
+from postserve.experiments.study import Cell, Study
+from postserve.types import FloatArray
+
+TITLE = "Where the defaults come from"
+ABOUT = (
+    "Six worlds with other phi, dimensions, scales and noises than the figures', and other seeds. A setting "
+    "is compared with the one in use by the geometric mean of its regret over the worlds, seed by seed; the "
+    "one in use stays unless another has less regret by more than two standard errors."
+)
+FULL, QUICK = Size(horizon=1000, seeds=12), Size(horizon=100, seeds=2, quick=True)
+
+FIRST_SEED = 1000
+"""The figures have the seeds from 0 on."""
+# Functions of x uniform on [-10, 10], of mean 0 and deviation 1; none is a figure's.
+SHAPES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "absolute": lambda x: (np.abs(x) - 5.0) / np.sqrt(25.0 / 3.0),
+    "cubic": lambda x: x**3 / np.sqrt(1e6 / 7.0),
+    "step": np.sign,
+    "saturating": lambda x: np.tanh(x / 3.0) / 0.84,
+    "sawtooth": lambda x: (np.mod(x, 4.0) - 2.0) / np.sqrt(4.0 / 3.0),
+}
+MIDDLE = {"dim_x": 30, "dim_z": 3, "n_arms": 6}
+WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "absolute": ("absolute", {}),
+    "cubic, weak": ("cubic", {"scale": 3.0}),
+    "step, three arms": ("step", {"n_arms": 3, "dim_x": 60}),
+    "saturating, wide z with loud noise": ("saturating", {"dim_z": 8, "z_noise": 3.0}),
+    "sawtooth, loud rewards": ("sawtooth", {"reward_noise": 1.0}),
+    "absolute, strong": ("absolute", {"scale": 30.0, "z_noise": 0.3, "reward_noise": 0.5}),
+}
+
+
+class Family(NamedTuple):
+    """Settings that compete, and the one in use."""
+
+    title: str
+    settings: list[c.Contender]
+    in_use: str
+
+
+def _world(shape: str, options: Mapping[str, Any], seed: int) -> SyntheticEnvironment:
+    h, dims = SHAPES[shape], {**MIDDLE, **options}
+    scale, dim_x, dim_z = dims.pop("scale", 10.0), dims["dim_x"], dims["dim_z"]
+    W = np.random.default_rng([seed, 1]).standard_normal((dim_x, dim_z)) / np.sqrt(dim_x)
+
+    def phi(X: FloatArray) -> FloatArray:
+        return np.asarray(scale * h(X) @ W)
+
+    return SyntheticEnvironment(phi, features=h, seed=seed, **dims)
+
+
+def families() -> list[Family]:
+    """Optimism and its multipliers, the exploration of the others, the radius of each with ridge 1."""
+    ours, explorers = c.POLINUCB.evidence, (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ROBUST, c.ORACLE)
+    scales = ((1.0, 0.1), (1.0, 0.3), (1.0, 1.0), (0.5, 0.1), (0.5, 0.3))
+    optimism = [
+        *(_optimism(ours, "plugin", e, 1.0) for e in (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
+        *(_optimism(ours, kind, e, scale) for kind in ("bound", "joint") for e, scale in scales),
+    ]
+    literal = [
+        _named(f"ridge 1, {kind}, radius_scale {scale:g}", _optimism(c.POLINUCB, kind, 1.0, scale))
+        for kind, scale in (("plugin", 1.0), *product(("bound", "joint"), (0.1, 0.3, 1.0)))
+    ]
+    return [
+        Family("optimism, exploration and radius_scale of poLinUCB", optimism, "plugin, exploration 1"),
+        Family("optimism of poLinUCB with ridge 1", literal, "ridge 1, plugin, radius_scale 1"),
+        *(
+            _grid("exploration of {}", each.evidence, "exploration", (0.3, 0.5, 1.0, 1.5, 2.0), 1.0)
+            for each in explorers
+        ),
+        *(
+            _grid(
+                "constant radius of {} with ridge 1",
+                each,
+                "radius",
+                (0.03, 0.1, 0.3, 1.0, 3.0),
+                c.PAPER_RADIUS,
+            )
+            for each in (*explorers, c.POLINUCB)
+            if each != c.ROBUST  # which has no form with ridge 1
+        ),
+    ]
+
+
+def _grid(title: str, contender: c.Contender, word: str, values: tuple[float, ...], in_use: float) -> Family:
+    """One option over a grid."""
+    option = {"radius": "arm_radius"}.get(word, word)
+    settings = {
+        value: _named(f"{contender.label}, {word} {value:g}", contender.with_options(**{option: value}))
+        for value in values
+    }
+    return Family(title.format(contender.label), list(settings.values()), settings[in_use].name)
+
+
+def _optimism(contender: c.Contender, kind: str, exploration: float, radius_scale: float) -> c.Contender:
+    scale = "" if kind == "plugin" else f", radius_scale {radius_scale:g}"
+    make_map = partial(_scaled_map, radius_scale)
+    options: Any = {"optimism": kind, "exploration": exploration, "make_map": make_map}
+    return _named(f"{kind}, exploration {exploration:g}{scale}", contender.with_options(**options))
+
+
+def _scaled_map(radius_scale: float, env: Any, ridge: Any) -> Any:
+    return c.map_on_h(env, ridge, radius_scale=radius_scale)
+
+
+def _named(name: str, contender: c.Contender) -> c.Contender:
+    return c.Contender(
+        name, contender.make, contender.colour, prior=contender.prior, options=contender.options
+    )
+
+
+def cells(size: Size) -> list[Cell]:
+    """Every setting in every world."""
+    worlds = {name: partial(_world, shape, options) for name, (shape, options) in WORLDS.items()}
+    contenders = [setting for family in families() for setting in family.settings]
+    return contest(size, worlds, contenders, range(FIRST_SEED, FIRST_SEED + size.seeds))
+
+
+def settings(size: Size) -> dict[str, str]:
+    """For the report."""
+    return {
+        "worlds": f"x uniform on [-10, 10]^{MIDDLE['dim_x']}, z in {MIDDLE['dim_z']} dimensions, "
+        f"{MIDDLE['n_arms']} arms; {'; '.join(WORLDS)}",
+        "ratio": "of final regrets to that of the setting in use, the geometric mean over worlds; the "
+        "interval is two standard errors over seeds",
+        "seeds": f"from {FIRST_SEED:,} on, which no other figure has",
+    }
+
+
+def compare(study: Study, one: str, other: str) -> tuple[float, float]:
+    """Mean log ratio of final regrets over the worlds, and its standard error over seeds."""
+    logs = [np.log(study.final(world, one) / study.final(world, other)) for world in study.environments]
+    return mean_and_error(np.mean(logs, axis=0))
+
+
+def ratio(study: Study, setting: c.Contender, family: Family) -> tuple[float, float, float]:
+    """A setting's regret as a ratio to the one in use, with two standard errors."""
+    log_ratio, error = compare(study, setting.name, family.in_use)
+    mean = float(np.exp(log_ratio))
+    return mean, mean * (1.0 - 2.0 * error), mean * (1.0 + 2.0 * error)
+
+
+def claims(study: Study) -> list[Claim]:
+    """That no setting beats the one in use."""
+    found = []
+    for family in families():
+        better = []
+        for setting in family.settings:
+            log_ratio, error = compare(study, setting.name, family.in_use)
+            if log_ratio < -2.0 * error:
+                better.append(
+                    f"{setting} has {np.exp(log_ratio):.3f} ± {np.exp(log_ratio) * error:.3f} of it"
+                )
+        text = (
+            f"{family.title[0].upper()}{family.title[1:]}: no setting has less regret than {family.in_use}, "
+        )
+        found.append(with_failures(f"{text}which is in use, by two standard errors.", better))
+    return found
+
+
+def summary(study: Study) -> list[Row]:
+    """Ratios of regret to the setting in use, one table per family."""
+    shared = {"environment": "all worlds", "horizon": study.horizon, "seeds": len(study.seeds)}
+    rows = []
+    for family in families():
+        about = {"table": family.title, "names": "setting", "in_use": family.in_use}
+        for setting in family.settings:
+            mean, low, high = ratio(study, setting, family)
+            numbers = {"final_ratio_mean": mean, "low": low, "high": high}
+            rows.append({"policy": setting.name, **shared, **numbers, **about})
+    return rows
+
+
+def draw(study: Study) -> Any:
+    """One panel per family: each setting's ratio with two standard errors."""
+    found = families()
+    with style.picture(-(-len(found) // 3), 3, height=3.0, width=5.4) as (made, axes):
+        for panel, family in zip(axes.flat, found, strict=False):
+            for row, setting in enumerate(reversed(family.settings)):
+                interval = ratio(study, setting, family)
+                style.draw_interval(panel, row, interval, color=setting.colour, marker=setting.marker)
+            panel.axvline(1.0, color=style.REFERENCE, linewidth=1)
+            panel.set(xscale="log", xlabel=f"regret, as a ratio to {family.in_use}")
+            panel.set_title(family.title, fontsize=8.5)
+            style.name_rows(panel, family.settings)
+        for panel in list(axes.flat)[len(found) :]:
+            panel.set_axis_off()
+        return made

@@ -1,0 +1,79 @@
+"""How well x predicts z, and x, or x with z, the reward: this decides whether follow-ups can help."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve.data import LoggedRounds
+from postserve.experiments.figures.trials.policies import n_arms_of
+from postserve.experiments.study import Curve
+from postserve.types import FloatArray, Rounds
+
+FOLDS = 5
+RIDGES = tuple(10.0**k for k in range(-2, 6))
+
+
+class Prediction(NamedTuple):
+    """What is predicted from what, and by which kind of model."""
+
+    target: str
+    inputs: str
+    model: str
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+        return f"{self.target} from {self.inputs}, {self.model}"
+
+    def fresh(self) -> Any:
+        """A model that is not fitted."""
+        from sklearn.ensemble import RandomForestRegressor  # here, as it takes a second
+        from sklearn.linear_model import RidgeCV
+
+        if self.model == "linear":
+            return RidgeCV(RIDGES)
+        return RandomForestRegressor(50, min_samples_leaf=0.02, random_state=0)
+
+
+PREDICTIONS = (
+    Prediction("z", "x", "linear"),
+    Prediction("z", "x", "forest"),
+    Prediction("reward", "x", "linear"),
+    Prediction("reward", "x and z", "linear"),
+)
+
+
+def r_squared(make_rounds: Callable[[int], Any], prediction: Prediction, horizon: int, seed: int) -> Curve:
+    """R² on held-out rows, by one model per arm; a model that predicts the arm's mean has 0."""
+    rounds = make_rounds(seed)
+    squares, of_mean = np.zeros(1), np.zeros(1)
+    for arm in _arms(rounds, prediction):
+        inputs, targets = _of_arm(rounds, arm, prediction)
+        for fold in range(FOLDS):
+            out = np.arange(len(inputs)) % FOLDS == fold
+            model = prediction.fresh().fit(inputs[~out], np.squeeze(targets[~out]))
+            guesses = model.predict(inputs[out]).reshape(targets[out].shape)
+            squares = squares + ((targets[out] - guesses) ** 2).sum(axis=0)
+            of_mean = of_mean + ((targets[out] - targets[~out].mean(axis=0)) ** 2).sum(axis=0)
+    # A target that does not vary has R² 0.
+    left = np.divide(squares, of_mean, out=np.ones_like(of_mean), where=of_mean > 0.0)
+    return Curve(np.array([horizon]), np.array([(1.0 - left).mean()]))
+
+
+def _arms(rounds: LoggedRounds | Rounds, prediction: Prediction) -> range:
+    """Each; where z does not depend on the arm, one is enough to predict it."""
+    same = isinstance(rounds, Rounds) and prediction.target == "z"
+    return range(1 if same else n_arms_of(rounds))
+
+
+def _of_arm(rounds: LoggedRounds | Rounds, arm: int, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
+    """Inputs and targets of an arm's rows."""
+    if isinstance(rounds, LoggedRounds):
+        rewards, mine = rounds.rewards, rounds.arms == arm
+    else:
+        rewards, mine = rounds.rewards[:, arm], np.ones(len(rounds.x), dtype=bool)
+    if prediction.target == "reward":
+        mine = mine & ~np.isnan(rewards)
+    inputs = np.hstack([rounds.x, rounds.z]) if prediction.inputs == "x and z" else rounds.x
+    return inputs[mine], (rewards[:, None] if prediction.target == "reward" else rounds.z)[mine]
