@@ -4,6 +4,8 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,15 @@ def test_every_public_name_resolves_and_says_what_it_is() -> None:
 
 def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(postserve.__file__).parent / "py.typed").exists()
+
+
+def test_the_version_is_stated_once() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" in settings["project"]["dynamic"]
+    assert settings["tool"]["hatch"]["version"]["path"] == "src/postserve/__init__.py"
+    assert version("postserve") == postserve.__version__
+    assert f"version: {postserve.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {postserve.__version__} - " in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_a_star_import_brings_every_public_name_and_no_other() -> None:
