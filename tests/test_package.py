@@ -1,4 +1,4 @@
-"""The package's face: what it costs to import, what it exports, and the example of the README."""
+"""The package's face: what it costs to import, what it exports, and that its pages are true to the code."""
 
 import inspect
 import re
@@ -85,11 +85,12 @@ def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:
     assert policy.pulls.sum() == 2.0
 
 
+PAGES = sorted(p.relative_to(ROOT).as_posix() for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/theory/*.md"))
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/recipes.md", "docs/figures.md", "docs/data.md", "docs/house.md", *THEORY]
+    "page", ["README.md", "docs/recipes.md", "docs/figures.md", "docs/data.md", "CONTRIBUTING.md", *THEORY]
 )
 def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,6 +99,38 @@ def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch
     names = {"__name__": "page"}  # a block may go on where the one above it ended
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def test_the_readme_and_the_house_are_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+    assert len((ROOT / "docs/house.md").read_text().partition("## One round")[0].split()) <= 350
+
+
+def test_the_walk_of_one_round_names_steps_that_exist() -> None:
+    rows = re.findall(
+        r"^\| \d+ \| `([\w.]+)`.*? \| `([\w/.]+)` \|", (ROOT / "docs/house.md").read_text(), re.M
+    )
+    assert len(rows) == 12
+    for call, file in rows:
+        source = (ROOT / "src/postserve" / file).read_text()
+        for name in call.split("."):
+            assert re.search(rf"(def|class) {name}\b", source), f"{file} has no {name}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_links_lead_somewhere(page: str) -> None:
+    here = ROOT / page
+    links = re.findall(r"(?<!!)\[[^\]]+\](?:\(|: )(?!https:)([\w./-]*)(#[\w-]+)?", here.read_text())
+    for target, anchor in links:
+        path = (here.parent / target).resolve() if target else here
+        assert path.exists(), f"{page} links to {target}"
+        headings = re.findall(r"^#+ (.*)", path.read_text(), re.M) if anchor else []
+        assert not anchor or anchor[1:] in map(_anchor, headings), f"{page} links to {target}{anchor}"
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def test_policy_files_are_short_enough_to_read_beside_the_paper() -> None:
