@@ -25,7 +25,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
         product = _inverses_one_by_one(X, n_arms) if name == "a" else _packed(n_arms, dim)
         ours, bare = _in_turn(lambda p=policy, X=X: p.select_batch(X, rng), product, repeats)
         found = {"us": 1e6 * ours / BATCH, "reference_us": 1e6 * bare / BATCH, "ratio": ours / bare}
-        yield f"select_batch {name}, weights {weights}, a context of 1,000", found
+        yield f"select_batch {name}, weights {weights}, one context of 1,000", found
         if weights == "equal":
             continue
         sizes = {}
@@ -35,7 +35,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
             sizes[str(size)] = 1e6 * taken / size
         alone = seconds(lambda p=policy, X=X: [p.select(x, rng) for x in X], 3)
         sizes["select by itself"] = 1e6 * alone / BATCH
-        yield f"select_batch {name}, microseconds a context by size of the batch", sizes
+        yield f"select_batch {name}, microseconds per context by size of the batch", sizes
     for name in ("a", "c"):
         yield f"update_batch {name} over update row by row", _updates(name, repeats)
 

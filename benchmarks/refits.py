@@ -16,7 +16,7 @@ def measure(quick: bool = False) -> dict[str, float]:
         share, refits, evaluations = _share(horizon)
         found[f"T = {horizon}: share of the run"] = share
         found[f"T = {horizon}: refits of arms and map"] = refits
-        found[f"T = {horizon}: evaluations a refit"] = evaluations / refits
+        found[f"T = {horizon}: evaluations per refit"] = evaluations / refits
     return found
 
 

@@ -101,9 +101,7 @@ def study() -> Runs:
 
 def main() -> None:
     """Print the study as a Markdown table."""
-    print(
-        "| environment | policy | final regret | se | less PoLinUCB's, paired | se | sigma² | tau² a block |"
-    )
+    print("| environment | policy | regret | se | less PoLinUCB's, paired | se | sigma² | tau² per block |")
     print("|---|---|---:|---:|---:|---:|---:|---|")
     runs = study()
     for (kind, name), cells in runs.items():

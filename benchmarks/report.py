@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -130,22 +131,24 @@ def _distances(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _against(players: dict[str, Any]) -> Iterator[str]:
-    """Microseconds, select / update, then the round over numpy's, then how far ours is ahead."""
-    yield f"| library | {' | '.join(SCENARIOS)} | over numpy | ours is ahead by |"
-    yield "|---|" + "---:|" * (len(SCENARIOS) + 2)
+    """Microseconds, select / update; then the round over numpy's, and how far ours is ahead."""
     ours = players.get(OURS, {})
+    yield from ("Microseconds, select / update:", "", f"| library | {' | '.join(SCENARIOS)} |")
+    yield "|---|" + "---:|" * len(SCENARIOS)
     for name, player in players.items():
-        cells, ratios, ahead = [], [], []
-        for scenario in SCENARIOS:
-            us = player.get(scenario, {}).get("us")
-            cells.append(f"{_short(us['select'])} / {_short(us['update'])}" if us else "–")
-            ratio, mine = _ratio(player, scenario), _ratio(ours, scenario)
-            ratios.append(_short(ratio))
-            ahead.append(_short(ratio / mine if ratio and mine else None))
-        version, failed = player.get("version", ""), player.get("failed")
-        cells.append(" / ".join(ratios))
-        cells.append(failed or ("" if name == OURS else " / ".join(ahead)))
-        yield f"| {name} {version} | {' | '.join(cells)} |"
+        us = [player.get(scenario, {}).get("us") for scenario in SCENARIOS]
+        cells = [f"{_short(each['select'])} / {_short(each['update'])}" if each else "–" for each in us]
+        yield f"| {name} {player.get('version', '')} | {' | '.join(cells)} |"
+    yield from ("", f"The whole round, on {' / '.join(SCENARIOS)}:", "")
+    yield from ("| library | over numpy | ours is ahead by |", "|---|---:|---:|")
+    for name, player in players.items():
+        ratios = [_ratio(player, scenario) for scenario in SCENARIOS]
+        mine = [_ratio(ours, scenario) for scenario in SCENARIOS]
+        ahead = [
+            _short(theirs / own if theirs and own else None) for theirs, own in zip(ratios, mine, strict=True)
+        ]
+        last = player.get("failed") or ("" if name == OURS else " / ".join(ahead))
+        yield f"| {name} | {' / '.join(map(_short, ratios))} | {last} |"
     agree = [
         f"{name} {player['d']['agrees']:.0%}"
         for name, player in players.items()
@@ -157,9 +160,9 @@ def _against(players: dict[str, Any]) -> Iterator[str]:
         for scenario in SCENARIOS
         if "failed" in player.get(scenario, {})
     }
-    yield from ("", "Microseconds, select / update; the last two columns are of the round, on a / b / c / d.")
-    yield from ("", f"Same choice as numpy's, having learnt the same rounds: {', '.join(agree)}.")
-    yield from sorted(reasons)
+    yield from ("", *wrap(f"Same choice as numpy's after the same rounds: {', '.join(agree)}.", 110))
+    for reason in sorted(reasons):
+        yield from ("", f"{reason}.")
 
 
 def _table(entries: dict[str, Any]) -> Iterator[str]:
