@@ -118,6 +118,12 @@ def test_the_walk_of_one_round_names_steps_that_exist() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_the_pages_lines_fit(page: str) -> None:
+    lines = (ROOT / page).read_text().splitlines()
+    assert [f"line {i}" for i, line in enumerate(lines, 1) if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_the_pages_links_lead_somewhere(page: str) -> None:
     here = ROOT / page
     links = re.findall(r"(?<!!)\[[^\]]+\](?:\(|: )(?!https:)([\w./-]*)(#[\w-]+)?", here.read_text())
