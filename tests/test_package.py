@@ -106,6 +106,18 @@ def test_the_readme_and_the_house_are_short() -> None:
     assert len((ROOT / "docs/house.md").read_text().partition("## One round")[0].split()) <= 350
 
 
+def test_the_list_of_the_package_is_complete() -> None:
+    page = (ROOT / "docs/package.md").read_text()
+    rooms = ("policies", "context_maps", "environments")
+    names = [
+        name
+        for name in postserve.__all__
+        if getattr(getattr(postserve, name), "__module__", "..").split(".")[1] in rooms
+    ]
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in page] == []
+
+
 def test_the_walk_of_one_round_names_steps_that_exist() -> None:
     rows = re.findall(
         r"^\| \d+ \| `([\w.]+)`.*? \| `([\w/.]+)` \|", (ROOT / "docs/house.md").read_text(), re.M
