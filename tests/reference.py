@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.linalg.kernels.joint import Candidates
-from postserve.linalg.kernels.models import CACHE, COLD, FIRST_ROW, NOBODY, PREVIOUS, Held
+from postserve.linalg.kernels.models import CACHE, COLD, FIRST_ROW, NOBODY, PREVIOUS, Storage
 from postserve.optimism import plugin
 from postserve.types import FloatArray, IntArray
 
@@ -21,24 +21,24 @@ Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """The hidden weights and bias of a network, and those of its output."""
 
 
-def full(held: Held, plane: int) -> tuple[FloatArray, FloatArray]:
+def full(storage: Storage, plane: int) -> tuple[FloatArray, FloatArray]:
     """Gram and moment, or A^{-1} and weights, of all models in whichever form: (K, d, d), (K, outputs, d)."""
-    dim, outputs = len(held.prior), held.vectors.shape[2]
-    start = np.diag(held.prior) if plane == CACHE else np.zeros((dim, dim))
-    matrices = np.repeat(start[None], len(held.place), axis=0)
-    vectors = np.zeros((len(held.place), outputs, dim))
-    for model, place in enumerate(held.place.tolist()):
+    dim, outputs = len(storage.prior), storage.vectors.shape[2]
+    start = np.diag(storage.prior) if plane == CACHE else np.zeros((dim, dim))
+    matrices = np.repeat(start[None], len(storage.place), axis=0)
+    vectors = np.zeros((len(storage.place), outputs, dim))
+    for model, place in enumerate(storage.place.tolist()):
         if place > COLD:
             lower = np.zeros((dim, dim))
-            lower[np.tril_indices(dim)] = held.symmetric[plane, place]
+            lower[np.tril_indices(dim)] = storage.symmetric[plane, place]
             matrices[model] = np.tril(lower) + np.tril(lower, -1).T
-            vectors[model] = held.vectors[plane, place]
+            vectors[model] = storage.vectors[plane, place]
         row = FIRST_ROW - place
         while row > NOBODY:
-            u, y = held.rows[plane, row], held.values[plane, row]
+            u, y = storage.rows[plane, row], storage.values[plane, row]
             matrices[model] += (-1.0 if plane == CACHE else 1.0) * np.outer(u, u)
             vectors[model] += np.outer(y, u)
-            row = int(held.links[row, PREVIOUS])
+            row = int(storage.links[row, PREVIOUS])
     return matrices, vectors
 
 
@@ -55,7 +55,7 @@ def solve(inverse: FloatArray, models: IntArray, U: FloatArray) -> FloatArray:
     return np.asarray(np.matvec(inverse[models], U))
 
 
-def through_shared(
+def add_shared_level(
     ridge: FloatArray,
     shared_inverse: FloatArray,
     shared_weights: FloatArray,

@@ -119,6 +119,11 @@ class Environment(Protocol):
         """Every arm's mean reward at phi(x)."""
 
 
+def z_for_oracle(policy: Any, **z: Any) -> dict[str, Any]:
+    """z, as `select` takes it by keyword, where the policy is an oracle; nothing for all others."""
+    return z if getattr(policy, "sees_z", False) else {}
+
+
 # What only some maps can do. A policy asks with isinstance and says so where it needs it.
 
 

@@ -35,8 +35,8 @@ class Persistent:
     """Attributes that were made with some of the constructor's arguments, and hold them."""
     _option_defaults: ClassVar[Mapping[str, Any]] = {}
     """Names and defaults of the options that the constructor takes as **options."""
-    _shared: ClassVar[tuple[str, ...]] = ()
-    """Arguments that are read and never written: copies share them, and so can be told to be alike."""
+    _copied_by_reference: ClassVar[tuple[str, ...]] = ()
+    """Arguments that are never written: copies refer to the same objects, so they can be compared."""
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -63,8 +63,8 @@ class Persistent:
 
     def __repr__(self) -> str:
         defaults = constructor_arguments(type(self))
-        told = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == _plain(defaults[n]))}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+        given = {n: v for n, v in self._settings.items() if not (_is_plain(v) and v == _plain(defaults[n]))}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to one .npz file, whole or not at all."""
@@ -74,7 +74,7 @@ class Persistent:
             np.savez(file, allow_pickle=False, **payload)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
-        for name in self._shared:
+        for name in self._copied_by_reference:
             memo[id(getattr(self, name))] = getattr(self, name)
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin

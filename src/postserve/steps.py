@@ -4,7 +4,7 @@ A class works in steps: protected methods, any of which a subclass may override.
 that skips some of them. It is taken only by objects whose class has the very steps of the class that states
 the path; others go the general way, the method of the same name in a base class. So a fast path cannot
 disagree with a step, whoever overrides it. A subclass that overrides steps and knows that a path still leads
-to the same place states it again in its body: ``_leaders = PoLinUCB._leaders``.
+to the same place states it again in its body: ``_argmax_scores = PoLinUCB._argmax_scores``.
 """
 
 from abc import ABC

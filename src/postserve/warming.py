@@ -13,6 +13,7 @@ from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.compiling import compilations
 from postserve.policies import LinUCB, PoLinUCB
 from postserve.policies.base import BasePolicy
+from postserve.protocols import z_for_oracle
 from postserve.types import Context
 
 BATCH = 80
@@ -120,25 +121,20 @@ def _choose(policy: Any, xs: Rows, zs: Rows, rng: np.random.Generator) -> None:
     """At one x, and at a row for each arm; one by one and in batches; of all arms, and of some."""
     if not policy.arms:  # decision sets
         candidates, their_z = xs(3), zs(3)
-        policy.select(candidates, rng, **_seen(policy, z=their_z))
-        policy.propensities(candidates, **_seen(policy, z=their_z))
+        policy.select(candidates, rng, **z_for_oracle(policy, z=their_z))
+        policy.propensities(candidates, **z_for_oracle(policy, z=their_z))
         _choose_batch(policy, [candidates] * 2, [their_z] * 2, rng)
         return
     for arms in (None, list(policy.arms[:1]), list(policy.arms[:2])):
         n = policy.n_arms if arms is None else len(arms)
         for x, z in ((xs(1)[0], zs(1)[0]), (xs(n), zs(n))):
-            policy.select(x, rng, arms=arms, **_seen(policy, z=z))
-            policy.propensities(x, arms=arms, **_seen(policy, z=z))
+            policy.select(x, rng, arms=arms, **z_for_oracle(policy, z=z))
+            policy.propensities(x, arms=arms, **z_for_oracle(policy, z=z))
         _choose_batch(policy, xs(BATCH), zs(BATCH), rng, arms=arms)
 
 
 def _choose_batch(policy: Any, X: Any, Z: Any, rng: np.random.Generator, **arms: Any) -> None:
-    policy.select_batch(X, rng, **arms, **_seen(policy, Z=Z))
-
-
-def _seen(policy: Any, **z: Any) -> dict[str, Any]:
-    """What an oracle is shown beside x."""
-    return z if hasattr(policy, "sees_z") else {}
+    policy.select_batch(X, rng, **arms, **z_for_oracle(policy, Z=Z))
 
 
 def _learn(policy: Any, arm: int, xs: Rows, zs: Rows, rounds: int) -> None:

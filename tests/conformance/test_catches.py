@@ -55,7 +55,7 @@ class IgnoresEligibility(RandomPolicy):
 class LearnsPastItsSteps(LinUCB):
     """Right as it is; but whoever overrides `_credit` is not asked."""
 
-    def _settle(self, x: Any, slot: int, z: Any, reward: float, z_hat: Any) -> None:
+    def _fill_z_and_credit(self, x: Any, slot: int, z: Any, reward: float, z_hat: Any) -> None:
         self._arms.learn(slot, x, reward=reward)
 
     def _update_batch(self, X: Any, slots: Any, Z: Any, rewards: Any) -> None:
@@ -152,8 +152,8 @@ class OneRowForAll(RidgeMap):
 
 class GivesItsOwnArray(RidgeMap):
     def predict(self, x: Any, arms: Any = (0,)) -> Any:
-        held = self._models.held
-        return held.vectors[0, 0, :, :2] if held.counts[0] else super().predict(x, arms)
+        storage = self._models.storage
+        return storage.vectors[0, 0, :, :2] if storage.counts[0] else super().predict(x, arms)
 
 
 class ForgetsAnything(RidgeMap):

@@ -178,7 +178,7 @@ def test_beyond_it_is_the_subset_of_regressors(n: int) -> None:
     assert len(marks) == 16
     A = k(marks, X) @ k(X, marks) + 0.3 * k(marks, marks)
     assert np.allclose(answers(phi_hat, at), k(at, marks) @ np.linalg.solve(A, k(marks, X) @ Z), atol=1e-6)
-    assert phi_hat._pairs.held == (0 if n >= 512 else n)
+    assert phi_hat._pairs.n_kept == (0 if n >= 512 else n)
 
 
 def test_a_rebuild_in_blocks_is_one_in_a_whole(monkeypatch: Any) -> None:

@@ -133,7 +133,7 @@ def test_noiseless_rewards_stop_at_the_floor() -> None:
     assert fit.noise_variance[0] == pytest.approx(1e-8 * np.mean(r**2), rel=0.02)
 
 
-def test_a_silent_block_has_ridge_one_and_no_say() -> None:
+def test_a_zero_block_has_ridge_one_and_changes_nothing() -> None:
     U, arms, r = rounds(0, 60)
     U[:, 4:] = 0.0
     fit = refit(sums_of(U, arms, r), BLOCKS, tolerance=1e-6)

@@ -83,8 +83,8 @@ class Solved:
         self.weights = np.einsum("kij,koj->koi", inverse / scales, shadow.moment)
         self.log_det = np.linalg.slogdet(A)[1] - np.log(models.ridge).sum()
         self.inverse = inverse / scales
-        self.inverse[:, models.prior.mute] = 0.0
-        self.inverse[:, :, models.prior.mute] = 0.0
+        self.inverse[:, models.prior.zero_inputs] = 0.0
+        self.inverse[:, :, models.prior.zero_inputs] = 0.0
         # Conditioning is that of the matrix in units in which its diagonal is 1.
         self.tolerance = max(1e-9, 1000.0 * EPS * float(np.linalg.cond(A / scales).max(initial=1.0)))
 
@@ -136,7 +136,7 @@ def require_same_reading(models: RidgeModels, solved: Solved, slots: IntArray, U
     size = dim // 3 + 1
     starts = np.array([0, dim - size]) if dim > 1 else np.array([0])
     at = [slice(start, start + size) for start in starts]
-    around = models.surround(U, slots, starts, size)
+    around = models.project_around(U, slots, starts, size)
     assert close(around.means, means[:, 0], tolerance, of_means)
     assert close(around.widths**2, squares, tolerance, of_squares)
     assert close(around.beta, sum(weights[:, 0, one] for one in at), tolerance)
@@ -151,28 +151,28 @@ def require_same_reading(models: RidgeModels, solved: Solved, slots: IntArray, U
         assert (scores <= exact + slack).all()
         assert exact[scores.argmax()] >= exact.max() - slack
         if len(U) == 1:
-            (leader,) = models.leaders(U, slots, radius)
-            assert leader in (UNDECIDED, exact.argmax())
+            (best,) = models.argmax_scores(U, slots, radius)
+            assert best in (UNDECIDED, exact.argmax())
 
 
 def forms_of(models: RidgeModels) -> list[str]:
-    place = models.held.place
+    place = models.storage.place
     return ["dense" if at >= 0 else "cold" if at == COLD else "rows" for at in place.tolist()]
 
 
 def require_sound(models: RidgeModels) -> None:
     """Places and owners, chains and counts agree with each other."""
-    held = models.held
-    for name, array in held._asdict().items():  # kernels would be compiled anew for another layout
+    storage = models.storage
+    for name, array in storage._asdict().items():  # kernels would be compiled anew for another layout
         assert array.flags.c_contiguous, name
         assert array.flags.writeable, name
-    dense, rows, gaps = held.counts.tolist()
-    owners, previous = held.links[:rows, OWNER], held.links[:rows, PREVIOUS]
-    assert held.place[held.owner[:dense]].tolist() == list(range(dense))
-    assert (held.place >= 0).sum() == dense
+    dense, rows, gaps = storage.counts.tolist()
+    owners, previous = storage.links[:rows, OWNER], storage.links[:rows, PREVIOUS]
+    assert storage.place[storage.owner[:dense]].tolist() == list(range(dense))
+    assert (storage.place >= 0).sum() == dense
     assert (owners == NOBODY).sum() == gaps
     assert not (rows >= forms.LEAST_ROWS and 2 * gaps > rows)
-    for model, place in enumerate(held.place.tolist()):
+    for model, place in enumerate(storage.place.tolist()):
         chain, row = [], FIRST_ROW - place
         while place <= FIRST_ROW and row != NOBODY:
             chain.append(row)
@@ -187,10 +187,10 @@ def require_sound(models: RidgeModels) -> None:
 class Pair:
     """The models, their dense twin and the sums, through the same verbs."""
 
-    def __init__(self, dim: int, outputs: int, ridge: Any, n_models: int, wakes: int, seed: int) -> None:
+    def __init__(self, dim: int, outputs: int, ridge: Any, n_models: int, zero_verbs: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.blocks = {"x": dim} if dim == 1 else {"x": dim - dim // 3 - 1, "z": dim // 3 + 1}
-        self.dim, self.outputs, self.wakes = dim, outputs, wakes
+        self.dim, self.outputs, self.zero_verbs = dim, outputs, zero_verbs
         self.ridge = list(ridge)[: len(self.blocks)] if isinstance(ridge, tuple) else ridge
         self.models, self.twin, self.shadow = self._fresh(n_models)
 
@@ -206,7 +206,7 @@ class Pair:
         """Rows in units of their own; the last block and the last output are zero at first."""
         U = self.rng.standard_normal((n, self.dim)) * np.linspace(0.5, 2.0, self.dim)
         Y = U @ np.ones((self.dim, self.outputs)) + self.rng.standard_normal((n, self.outputs))
-        if self.wakes > 0:
+        if self.zero_verbs > 0:
             U[:, self.models.prior.block(list(self.blocks)[-1])] = 0.0
             Y[:, -1] = 0.0
         return U, Y
@@ -215,7 +215,7 @@ class Pair:
         return self.rng.integers(self.models.n_models, size=n)
 
     def do(self, verb: str) -> None:
-        self.wakes -= 1
+        self.zero_verbs -= 1
         getattr(self, verb)()
 
     def rounds(self) -> None:
@@ -304,7 +304,7 @@ class Pair:
         assert mine.noise_variance == pytest.approx(theirs.noise_variance, rel=1e-6)
         for name in ("updates", "fitted_at", "followed_at"):
             assert getattr(mine, name) == getattr(theirs, name), name
-        assert np.array_equal(mine.silent, theirs.silent)
+        assert np.array_equal(mine.zero_blocks, theirs.zero_blocks)
 
 
 VERBS = [
@@ -327,14 +327,14 @@ VERBS = [
     outputs=st.integers(1, 2),
     ridge=st.sampled_from([0.01, 1.0, (0.1, 5.0), "evidence", "evidence"]),
     n_models=st.integers(1, 5),
-    wakes=st.integers(0, 3),
+    zero_verbs=st.integers(0, 3),
     verbs=st.lists(st.sampled_from(VERBS), min_size=4, max_size=12),
     seed=st.integers(0, 10**6),
 )
 def test_whatever_is_done_to_them_models_are_their_sums(
-    dim: int, outputs: int, ridge: Any, n_models: int, wakes: int, verbs: list[str], seed: int
+    dim: int, outputs: int, ridge: Any, n_models: int, zero_verbs: int, verbs: list[str], seed: int
 ) -> None:
-    pair = Pair(dim, outputs, ridge, n_models, wakes, seed)
+    pair = Pair(dim, outputs, ridge, n_models, zero_verbs, seed)
     for verb in verbs:
         pair.do(verb)
         pair.require_equal()
@@ -455,13 +455,13 @@ def test_the_log_is_compacted_when_more_than_half_of_it_are_gaps() -> None:
     dim, sizes = 20, [10] * 8
     models, shadow = taught(dim, sizes)
     rng = np.random.default_rng(1)
-    assert models.held.counts.tolist() == [0, 80, 0]
+    assert models.storage.counts.tolist() == [0, 80, 0]
     counts = []
     for model in (0, 3, 1, 6, 2):
         u, y = rng.standard_normal(dim), rng.standard_normal(1)
         models.update(model, u, y)
         shadow.learn(model, u, y)
-        counts.append(models.held.counts.tolist())
+        counts.append(models.storage.counts.tolist())
         require_sound(models)
         require_equal(models, shadow, rng)
     assert counts == [[1, 80, 10], [2, 80, 20], [3, 80, 30], [4, 80, 40], [5, 30, 0]]
@@ -481,7 +481,7 @@ def test_the_log_is_compacted_when_models_leave() -> None:
         shadow.remove(model)
         require_sound(models)
         require_equal(models, shadow, rng)
-    assert models.held.counts.tolist() == [0, 30, 0]
+    assert models.storage.counts.tolist() == [0, 30, 0]
 
 
 def test_a_log_of_nothing_but_gaps_is_empty() -> None:
@@ -490,7 +490,7 @@ def test_a_log_of_nothing_but_gaps_is_empty() -> None:
         models.remove(0)
         shadow.remove(0)
     assert models.n_models == 0
-    assert models.held.counts[ROW_COUNT] - models.held.counts[GAP_COUNT] == 0
+    assert models.storage.counts[ROW_COUNT] - models.storage.counts[GAP_COUNT] == 0
     models.add(2)
     shadow.add(2)
     models.update(1, np.ones(4), np.ones(1))
@@ -533,7 +533,7 @@ def test_a_model_of_any_form_leaves_the_others_as_they_are(model: int, ridge: An
 
 
 def bytes_of(policy: LinUCB) -> int:
-    return sum(array.nbytes for array in policy._arms.models.held)
+    return sum(array.nbytes for array in policy._arms.models.storage)
 
 
 @pytest.mark.parametrize("ridge", [1.0, "evidence"])
@@ -546,9 +546,9 @@ def test_storage_follows_the_rounds_and_not_the_arms(ridge: Any) -> None:
     dense = [7, 70_000]
     for i in range(200):
         policy.update(rng.standard_normal(dim), dense[i % 2] if i < 80 else 1000 + i, None, rng.normal())
-    held = policy._arms.models.held
-    assert held.counts[DENSE_COUNT] == 2
-    assert held.counts[ROW_COUNT] - held.counts[GAP_COUNT] == 120
+    storage = policy._arms.models.storage
+    assert storage.counts[DENSE_COUNT] == 2
+    assert storage.counts[ROW_COUNT] - storage.counts[GAP_COUNT] == 120
     a_row = 8 * (2 * dim + 2 + 2)
     a_dense = 8 * (dim * (dim + 1) + 2 * dim + 1)
     assert bytes_of(policy) <= n * an_arm + 2 * 200 * a_row + 4 * a_dense + 10_000

@@ -260,7 +260,7 @@ def test_a_hundred_thousand_rank_one_updates_stay_at_the_fresh_solution(ridge: f
     for u, noise in zip(rng.standard_normal((100_000, DIM)), rng.standard_normal(100_000), strict=True):
         arm = int(rng.integers(3))
         models.update(arm, u, np.array([W[arm] @ u + noise]))
-        renewals += models._shared_rows == 0
+        renewals += models._rows_since_renewal == 0
     assert renewals == 100_000 // (3 * REFACTORISE_EVERY)
     require_equal(models, least=1e-8)
 
@@ -269,7 +269,7 @@ def test_a_cache_that_broke_is_replaced_from_the_sums() -> None:
     rng = np.random.default_rng(0)
     models = HybridModels(2, BLOCKS, ridge=1.0)
     teach(models, rng, 30)
-    models.own.held.symmetric[CACHE, models.own.held.place[0]] = np.nan
+    models.own.storage.symmetric[CACHE, models.own.storage.place[0]] = np.nan
     models.update(0, rng.standard_normal(DIM), np.ones(1))
     require_equal(models)
 
@@ -285,9 +285,9 @@ def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int) -> 
         rng.standard_normal((6, dim)),
         rng.standard_normal((6, outputs)),
     )
-    plain = reference.through_shared(ridge, shared, weights, U, V, means)
+    plain = reference.add_shared_level(ridge, shared, weights, U, V, means)
     squares = np.empty(6)
-    kernels.through_shared(ridge, forms.pack(shared), weights, U, V, means, squares)
+    kernels.add_shared_level(ridge, forms.pack(shared), weights, U, V, means, squares)
     for compiled, wanted in zip((means, squares), plain, strict=True):
         assert np.allclose(compiled, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
@@ -442,10 +442,10 @@ def test_derivatives_hold_with_several_outputs_and_many_arms() -> None:
 
 def set_sums(models: HybridModels, sums: evidence.Sums) -> None:
     for model, (gram, moment, squares, pulls) in enumerate(zip(*sums, strict=True)):
-        held = models.own.held = forms.make_dense(models.own.held, model)
-        place = held.place[model]
-        held.symmetric[SUMS, place], held.vectors[SUMS, place] = forms.pack(gram), moment
-        held.tally[model, PULLS], held.tally[model, SQUARES:] = pulls, squares
+        storage = models.own.storage = forms.make_dense(models.own.storage, model)
+        place = storage.place[model]
+        storage.symmetric[SUMS, place], storage.vectors[SUMS, place] = forms.pack(gram), moment
+        storage.tally[model, PULLS], storage.tally[model, SQUARES:] = pulls, squares
     models.take_prior()
 
 
@@ -545,7 +545,7 @@ def test_refit_prior_depends_on_the_sums_alone() -> None:
 def test_powers_of_two_scale_every_number_exactly(which: str, scale: float) -> None:
     rng = np.random.default_rng(0)
     U, y, arms = rng.standard_normal((300, DIM)), rng.standard_normal((300, 1)), rng.integers(4, size=300)
-    U[:20, 3:] = 0.0  # z is silent at first
+    U[:20, 3:] = 0.0  # z is zero at first
     by = np.ones(DIM)
     if which != "reward":
         by[RidgeModels(1, BLOCKS).prior.block(which)] = scale
@@ -581,7 +581,7 @@ def test_powers_of_two_scale_every_number_exactly(which: str, scale: float) -> N
     assert np.array_equal(blocks[1] * np.outer(by, by), blocks[0])
 
 
-def test_silent_blocks_and_zero_rewards_count_for_nothing_until_they_wake() -> None:
+def test_zero_blocks_and_zero_rewards_do_not_count_until_their_first_value() -> None:
     rng = np.random.default_rng(0)
     models = HybridModels(2, BLOCKS)
     everywhere, arms = np.ones((2, DIM)), np.array([0, 1])

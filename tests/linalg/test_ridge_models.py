@@ -96,7 +96,7 @@ def test_the_inverse_is_renewed_on_schedule() -> None:
     U = rng.standard_normal((REFACTORISE_EVERY, 3))
     for u in U[:2]:
         models.update(0, u, np.zeros(1))
-    models.held.symmetric[CACHE] += 1e-3  # damage that rank-one updates alone would carry along
+    models.storage.symmetric[CACHE] += 1e-3  # damage that rank-one updates alone would carry along
     for u in U[2:]:
         models.update(0, u, np.zeros(1))
     assert np.allclose(
@@ -132,7 +132,7 @@ def test_kernels_agree_with_the_reference(seed: int, dim: int, outputs: int, rid
         u, y = rng.standard_normal(dim), rng.standard_normal(outputs)
         q = models.learn(model, u, y)
         assert q == pytest.approx(reference.rank_one(inverse[model], weights[model], u, y), rel=1e-9)
-    for got, wanted in zip(reference.full(models.held, CACHE), (inverse, weights), strict=True):
+    for got, wanted in zip(reference.full(models.storage, CACHE), (inverse, weights), strict=True):
         assert np.allclose(got, wanted, rtol=1e-9, atol=1e-12)
     assert np.allclose(models.inverse_of(), inverse, rtol=1e-9, atol=1e-12)
     assert np.allclose(models.weights_of(), weights, rtol=1e-9, atol=1e-12)
@@ -352,11 +352,11 @@ def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing()
     for i in range(60):
         u = rng.normal(size=5) * [1.0, 20.0, 3.0, 0.1, 1.0]
         models.update(i % 3, u, np.array([u.sum() + rng.normal()]))
-    places, units, full = models.held.owner[:3], models.units(), slice(0, 5)
+    places, units, full = models.storage.owner[:3], models.units(), slice(0, 5)
     start = np.log(models.prior.block_ridge / units.blocks)
     plain, known = (evidence.Objective(sums_of(models, places), [3, 2], units) for _ in range(2))
     log_det = float(models.log_det[places].sum())
-    known.know(start, models.inverse_of(places, full, full), models.weights_of(places), log_det)
+    known.set_known_point(start, models.inverse_of(places, full, full), models.weights_of(places), log_det)
     for wanted, got in zip(plain.posterior(start), known.posterior(start), strict=True):
         assert np.allclose(got, wanted, rtol=1e-9, atol=1e-12)
     elsewhere = start + 0.5
@@ -364,7 +364,7 @@ def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing()
         assert np.array_equal(got, wanted)  # what is known holds at one lambda alone
 
 
-def test_batches_find_the_same_leaders_by_products_and_in_turn() -> None:
+def test_batches_find_the_same_best_by_products_and_in_turn() -> None:
     rng = np.random.default_rng(0)
     for n_models, dim in ((4, 9), (20, 6)):
         models, slots = RidgeModels(n_models, {"x": dim}, ridge=1.0), np.arange(n_models)
@@ -372,8 +372,8 @@ def test_batches_find_the_same_leaders_by_products_and_in_turn() -> None:
             models.update(int(i**0.5) % n_models, rng.normal(size=dim), rng.normal(size=1))
         U, radius = rng.normal(size=(200, dim)), np.array([0.5])
         one, other = np.empty(200, dtype=np.int64), np.empty(200, dtype=np.int64)
-        bulk._in_turn(models.held, U, slots, radius, one)
-        bulk._by_products(models.held, U, slots, radius, other)
+        bulk._in_turn(models.storage, U, slots, radius, one)
+        bulk._by_products(models.storage, U, slots, radius, other)
         assert len(np.unique(one)) > 1
         assert np.array_equal(one, other)
 
@@ -388,10 +388,10 @@ def test_who_asks_for_a_model_that_is_gone_is_told() -> None:
         lambda: models.project(u, slots),
         lambda: models.average(u, slots),
         lambda: models.solve(u, slots),
-        lambda: models.leaders(u, slots, np.ones(1)),
+        lambda: models.argmax_scores(u, slots, np.ones(1)),
         lambda: models.weights_of(slots),
         lambda: models.inverse_of(slots, everything, everything),
-        lambda: models.surround(u, slots, np.array([0]), 1),
+        lambda: models.project_around(u, slots, np.array([0]), 1),
     ):
         with pytest.raises(RuntimeError, match="removed"):
             ask()

@@ -81,9 +81,9 @@ def test_a_compacted_log_lies_in_memory_as_before():
         policy.update(np.ones(8), arm, None, 1.0)
     for arm in range(60):
         policy.remove_arm(arm)
-    held = policy._arms.models.held
-    assert held.counts[kernels.ROW_COUNT] < 100
-    assert all(array.flags.c_contiguous for array in held)
+    storage = policy._arms.models.storage
+    assert storage.counts[kernels.ROW_COUNT] < 100
+    assert all(array.flags.c_contiguous for array in storage)
 
 
 def test_equal_arms_tie_in_batches_where_means_cancel():
@@ -138,13 +138,13 @@ class ObservesTwice(PoLinUCB):
 
 
 class SettlesTwice(PoLinUCB):
-    def _settle(self, x, slot, z, reward, z_hat):
-        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+        super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class SettlesTwiceWithoutMap(LinUCB):
-    def _settle(self, x, slot, z, reward, z_hat):
-        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+        super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class LearnsTwice(RidgeMap):
@@ -234,13 +234,13 @@ class Logs(PoLinUCB):
     def _update_batch(self, X, slots, Z, rewards):
         super()._update_batch(X, slots, Z, rewards)
 
-    def _leaders(self, X, slots):
-        return super()._leaders(X, slots)
+    def _argmax_scores(self, X, slots):
+        return super()._argmax_scores(X, slots)
 
 
 class SettlesDouble(BasePolicy, abstract=True):
-    def _settle(self, x, slot, z, reward, z_hat):
-        super()._settle(x, slot, z, 2.0 * reward, z_hat)
+    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+        super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class Mixin:
@@ -287,7 +287,7 @@ def test_whatever_a_class_is_made_of_its_steps_are_taken(bases):
 
 def test_a_fast_path_that_a_subclass_restates_is_taken():
     class Restates(LinUCB):
-        _leaders = LinUCB._leaders
+        _argmax_scores = LinUCB._argmax_scores
 
         def _credit(self, x, slot, z, reward, z_hat):
             super()._credit(x, slot, z, 2.0 * reward, z_hat)
@@ -296,9 +296,9 @@ def test_a_fast_path_that_a_subclass_restates_is_taken():
         def _scores(self, x, slots):
             return -super()._scores(x, slots)
 
-    fast = LinUCB._leaders.method
-    assert LinUCB(2, 1)._leaders.__func__ is Restates(2, 1)._leaders.__func__ is fast
-    assert Below(2, 1)._leaders.__func__ is not fast
+    fast = LinUCB._argmax_scores.method
+    assert LinUCB(2, 1)._argmax_scores.__func__ is Restates(2, 1)._argmax_scores.__func__ is fast
+    assert Below(2, 1)._argmax_scores.__func__ is not fast
     assert Restates(2, 1)._update_batch.__func__ is not LinUCB(2, 1)._update_batch.__func__
 
 

@@ -105,12 +105,12 @@ def test_factors_below_one_count(times: float, map_rate: float) -> None:
 
 def test_arms_that_are_known_cost_nothing() -> None:
     """Without noise zeta = w_bound sqrt(ridge), below 1/2: the factor is 2 zeta max(1, L_u/sqrt(ridge))."""
-    silent: dict[str, Any] = {"noise_scale": 0.0, "w_bound": 0.01, "horizon": 10**6}
-    long = bound("polinucb", **silent, ridge=1.0)
+    noiseless: dict[str, Any] = {"noise_scale": 0.0, "w_bound": 0.01, "horizon": 10**6}
+    long = bound("polinucb", **noiseless, ridge=1.0)
     potential = 8.0 * math.log(1.0 + 10**6 * 4.0 / 4.0)
     seen = 2.0 * math.e / (math.e - 1.0) * (potential + math.log(10.0))
     assert long.arm_term == pytest.approx(2.0 * 0.01 * 2.0 * math.sqrt(10**6 * seen))
-    short = bound("polinucb", **silent, ridge=16.0)
+    short = bound("polinucb", **noiseless, ridge=16.0)
     potential = 8.0 * math.log(1.0 + 10**6 * 4.0 / (4.0 * 16.0))
     seen = 2.0 * math.e / (math.e - 1.0) * (potential + math.log(10.0))
     assert short.arm_term == pytest.approx(2.0 * 0.04 * math.sqrt(10**6 * seen))
@@ -338,9 +338,9 @@ def test_the_optimal_ridges_radius_is_the_least_but_for_the_noise(
     def radius(ridge: float, noise: float) -> float:
         return with_ridge(ridge, **world, dim_u=dim, noise_scale=noise, z_noise_scale=0.0).arm_radius
 
-    silent = radius(best, 0.0)
-    assert silent <= min(radius(best * times, 0.0) for times in RIDGES) * (1.0 + 1e-12)
-    of_noise = radius(best, noise) - silent
+    noiseless = radius(best, 0.0)
+    assert noiseless <= min(radius(best * times, 0.0) for times in RIDGES) * (1.0 + 1e-12)
+    of_noise = radius(best, noise) - noiseless
     assert radius(best, noise) <= min(radius(best * times, noise) for times in RIDGES) + of_noise + 1e-9
 
 
@@ -360,10 +360,10 @@ def test_the_optimal_ridge_minimises_what_grows() -> None:
     best = theory.optimal_ridge(**constants, map_dim=4)
 
     def growing(ridge: float) -> float:
-        silent = bound(
+        noiseless = bound(
             "linucb_phi_hat", **constants, dim_u=4, noise_scale=0.0, z_noise_scale=0.0, ridge=ridge
         )
-        return silent.arm_radius
+        return noiseless.arm_radius
 
     errors = 2.0 * 3.0 * math.sqrt(1000.0 * 8.0 * math.log(1.0 + 1000.0 * 9.0 / 4.0))
     assert best == pytest.approx(3.0 * errors / 2.0)

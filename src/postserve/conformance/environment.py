@@ -56,8 +56,8 @@ def means_are_taken_at_phi(make: Make) -> None:
     """means(x) is what the block says, and z and the rewards scatter around phi(x) and it."""
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
-    told = [{}] * N if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]  # beside x
-    means = np.array([env.means(x, **more) for x, more in zip(rounds.x, told, strict=True)])
+    options = [{}] * N if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]
+    means = np.array([env.means(x, **each) for x, each in zip(rounds.x, options, strict=True)])
     same = means.shape == rounds.means.shape and bool(np.allclose(means, rounds.means))
     require(same, "means(x) is not what the block says")
     for what, off in (("z", _noise_of_z(env, rounds)), ("the rewards", rounds.rewards - rounds.means)):

@@ -18,10 +18,10 @@ from postserve.conformance.tools import (
     in_turn,
     require,
     rounds_for,
-    shown,
     some_rounds,
 )
 from postserve.policies import PoLinUCB
+from postserve.protocols import z_for_oracle
 from postserve.steps import HasSteps, steps_of
 from postserve.types import FloatArray
 
@@ -45,7 +45,7 @@ def policies_take_overridden_steps(make: Make) -> None:
             pairs += [(policy.weights for policy in (single, other))] if hasattr(single, "weights") else []
             alike = all(close(mine, theirs, 1e-6) for mine, theirs in pairs)
             require(alike, f"with {step} overridden, {what} taught otherwise than update")
-        batch = single.select_batch(rounds.x, np.random.default_rng(1), **shown(single, "Z", rounds.z))
+        batch = single.select_batch(rounds.x, np.random.default_rng(1), **z_for_oracle(single, Z=rounds.z))
         one_by_one = choose_all(single, rounds)
         alike = batch.arms.tolist() == [decision.arm for decision in one_by_one]
         require(alike, f"with {step} overridden, select_batch chose otherwise than select")

@@ -27,10 +27,10 @@ from postserve.conformance.tools import (
     require_invalid,
     rounds_for,
     same,
-    shown,
     snapshot,
     trained_policy,
 )
+from postserve.protocols import z_for_oracle
 from postserve.state import Persistent
 from postserve.types import Rounds
 
@@ -269,7 +269,7 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     if not hasattr(one, "select_batch"):
         return
     require_batch_as_single(one, rounds)
-    before, rng, early = snapshot(one), np.random.default_rng(1), shown(one, "Z", rounds.z)
+    before, rng, early = snapshot(one), np.random.default_rng(1), z_for_oracle(one, Z=rounds.z)
     broken, broken_rounds = X.copy(), rounds.x.copy()
     broken[-1, 0] = broken_rounds[-1, ..., 0] = np.nan
     require_invalid("a batch with a NaN row", one.update_batch, broken, arms, Z, rewards)
@@ -313,15 +313,15 @@ def forgetting_is_a_verb_of_its_own(make: Make) -> None:
 
 
 def a_missing_z_is_never_silent(make: Make) -> None:
-    """A reward without z is refused, changing nothing, unless the policy was told what to do."""
+    """A reward without z is refused, changing nothing, unless `missing_z` says what to do."""
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
-    told, (x, arm, *_) = getattr(policy, "missing_z", "raise"), in_turn(policy, rounds)[0]
-    if policy.dim_z is None or told != "raise":
+    missing_z, (x, arm, *_) = getattr(policy, "missing_z", "raise"), in_turn(policy, rounds)[0]
+    if policy.dim_z is None or missing_z != "raise":
         policy.update(x, arm, None, 1.0)
         changed = not same(before, snapshot(policy))
-        require(told != "drop" or not changed, "a reward that was to be dropped changed the policy")
-        require(told != "impute" or changed, "a reward whose z was to be imputed taught nothing")
+        require(missing_z != "drop" or not changed, "a reward that was to be dropped changed the policy")
+        require(missing_z != "impute" or changed, "a reward whose z was to be imputed taught nothing")
         return
     require_invalid("update without z", policy.update, x, arm, None, 1.0)
     require_invalid("credit without z", policy.credit, x, arm, None, 1.0)

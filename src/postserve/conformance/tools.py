@@ -11,6 +11,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.loading import load
+from postserve.protocols import z_for_oracle
 from postserve.state import Arrays, Persistent, arrays_of, objects_of
 from postserve.types import Decision, FloatArray, Rounds
 
@@ -95,14 +96,9 @@ def in_turn(policy: Any, rounds: Rounds) -> list[Feedback]:
     return [feedback(policy, rounds, i, arms[i % len(arms)]) for i in range(len(rounds.x))]
 
 
-def shown(policy: Any, name: str, z: FloatArray) -> dict[str, FloatArray]:
-    """z under that name, where the policy is an oracle and sees it early."""
-    return {name: z} if getattr(policy, "sees_z", False) else {}
-
-
 def choose(policy: Any, x: FloatArray, z: FloatArray, rng: np.random.Generator, **options: Any) -> Decision:
     """Select, showing z to an oracle."""
-    decision: Decision = policy.select(x, rng, **shown(policy, "z", z), **options)
+    decision: Decision = policy.select(x, rng, **z_for_oracle(policy, z=z), **options)
     return decision
 
 
@@ -114,7 +110,7 @@ def choose_all(policy: Any, rounds: Rounds) -> list[Decision]:
 
 def require_batch_as_single(policy: Any, rounds: Rounds) -> None:
     """select_batch must decide as select does in every round."""
-    batch = policy.select_batch(rounds.x, np.random.default_rng(1), **shown(policy, "Z", rounds.z))
+    batch = policy.select_batch(rounds.x, np.random.default_rng(1), **z_for_oracle(policy, Z=rounds.z))
     arms, propensities = map(list, zip(*choose_all(policy, rounds), strict=True))
     require(batch.arms.tolist() == arms, "select_batch chose otherwise than select")
     require(batch.propensities.tolist() == propensities, "select_batch gave other propensities than select")
@@ -122,7 +118,7 @@ def require_batch_as_single(policy: Any, rounds: Rounds) -> None:
 
 def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatArray:
     """Propensities, showing z to an oracle."""
-    result: FloatArray = policy.propensities(x, **shown(policy, "z", z), **options)
+    result: FloatArray = policy.propensities(x, **z_for_oracle(policy, z=z), **options)
     return result
 
 

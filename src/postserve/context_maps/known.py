@@ -20,7 +20,7 @@ class KnownMap(SharedMap):
     array([[6.]])
     """
 
-    _shared = ("function",)
+    _copied_by_reference = ("function",)
     order_free = True
 
     def __init__(self, dim_x: int, dim_z: int, function: Callable[[FloatArray], npt.ArrayLike]) -> None:

@@ -64,7 +64,7 @@ class NeighborsMap(PairsMap):
         """Average over only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
         super().forget(keep)
         if self._pairs.first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
-            self._plant()
+            self._build_tree()
 
     def _predict(self, X: FloatArray) -> FloatArray:
         return np.array([self._average_near(x) for x in X]).reshape(len(X), self.dim_z)
@@ -102,9 +102,9 @@ class NeighborsMap(PairsMap):
         self._keep(x, z, z - self._predict(x[None])[0])
         start, stop = self._in_tree
         if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
-            self._plant()
+            self._build_tree()
 
-    def _plant(self) -> None:
+    def _build_tree(self) -> None:
         """A tree of all pairs that count, where they are enough."""
         from scipy.spatial import cKDTree  # importing it takes as long as a room's whole import
 
@@ -115,4 +115,4 @@ class NeighborsMap(PairsMap):
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
-        self._plant()
+        self._build_tree()

@@ -35,10 +35,10 @@ class Pairs:
         self._x[slot] = x
         self._z[slot] = z
         self.seen += 1
-        self.window = min(self.window + 1.0, float(self.held))
+        self.window = min(self.window + 1.0, float(self.n_kept))
 
     @property
-    def held(self) -> int:
+    def n_kept(self) -> int:
         """How many pairs are kept."""
         return min(self.seen, self.capacity)
 
@@ -58,11 +58,11 @@ class Pairs:
 
     def counting(self) -> int:
         """How many pairs count, at least one where there is any."""
-        return min(self.held, max(1, int(np.ceil(self.window))))
+        return min(self.n_kept, max(1, int(np.ceil(self.window))))
 
     def arrays(self) -> Arrays:
         """The kept pairs, oldest first, and the counters."""
-        x, z = self.at(np.arange(self.seen - self.held, self.seen))
+        x, z = self.at(np.arange(self.seen - self.n_kept, self.seen))
         counters = {"pairs_seen": np.array([self.seen]), "pairs_window": np.array([self.window])}
         return {"pairs_x": x, "pairs_z": z, **counters}
 
@@ -71,9 +71,9 @@ class Pairs:
         self.seen = int(stored.take("pairs_seen", (1,), np.int64)[0])
         self.window = float(stored.take("pairs_window", (1,))[0])
         stored.require(self.seen >= 0, "pairs_seen", "a count")
-        x = stored.take("pairs_x", (self.held, self._x.shape[1]))
-        z = stored.take("pairs_z", (self.held, self._z.shape[1]))
-        slots = np.arange(self.seen - self.held, self.seen) % self.capacity
+        x = stored.take("pairs_x", (self.n_kept, self._x.shape[1]))
+        z = stored.take("pairs_z", (self.n_kept, self._z.shape[1]))
+        slots = np.arange(self.seen - self.n_kept, self.seen) % self.capacity
         self._x, self._z = np.empty_like(x), np.empty_like(z)
         self._x[slots], self._z[slots] = x, z
 

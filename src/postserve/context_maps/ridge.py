@@ -64,7 +64,7 @@ class RidgeMap(RegressionMap):
            [74.8]])
     """
 
-    _shared = ("features",)
+    _copied_by_reference = ("features",)
     order_free = True  # sums do not know the order in which they were added
 
     def __init__(

@@ -98,9 +98,9 @@ class SklearnMap(PairsMap):
         return Z[:, 0] if self.dim_z == 1 else Z
 
     def _mean(self) -> FloatArray:
-        seen, held = self._pairs.seen, self._pairs.held
-        newest_first = np.arange(seen - held, seen)[::-1]
-        return np.asarray(self._pairs.at(newest_first)[1].mean(axis=0)) if held else np.zeros(self.dim_z)
+        seen, n_kept = self._pairs.seen, self._pairs.n_kept
+        newest_first = np.arange(seen - n_kept, seen)[::-1]
+        return np.asarray(self._pairs.at(newest_first)[1].mean(axis=0)) if n_kept else np.zeros(self.dim_z)
 
     def _arrays(self) -> Arrays:
         return {

@@ -83,9 +83,9 @@ def checked_table(
 
 
 def numbers(
-    told: str, column: Column, rows: IntArray, *, missing: bool = False, hint: str = ""
+    title: str, column: Column, rows: IntArray, *, missing: bool = False, hint: str = ""
 ) -> FloatArray:
-    """These rows of a column as floats, finite but for NaN where they may be missing; `told` names it."""
+    """These rows of a column as floats, finite but for NaN where they may be missing; `title` names it."""
     values = column[rows]
     if column.dtype.kind in KIND_OF_NUMBERS:
         found = values.astype(np.float64)
@@ -98,33 +98,33 @@ def numbers(
             all_texts = len(bad) == len([value for value in listed if not is_missing(value)])
             meant = (i for i in bad if all_texts and not _says_number(listed[i]))
             i = next(meant, bad[0])
-            raise InvalidInput(f"{told} has {listed[i]!r:.60} at row {rows[i]}, wanted a number{hint}")
+            raise InvalidInput(f"{title} has {listed[i]!r:.60} at row {rows[i]}, wanted a number{hint}")
         found = np.array([_as_float(value) for value in listed])
     wrong = np.flatnonzero(~(np.abs(found) <= MAX_NORM) & ~(np.isnan(found) & missing))
     if len(wrong):
         first = found[wrong[0]]
         got = "no value" if np.isnan(first) else f"{first:g}"
         wanted = "a finite number" if not np.isfinite(first) else f"a magnitude of at most {MAX_NORM:g}"
-        raise InvalidInput(f"{told} has {got} at row {rows[wrong[0]]}, wanted {wanted}")
+        raise InvalidInput(f"{title} has {got} at row {rows[wrong[0]]}, wanted {wanted}")
     return found
 
 
-def labels(told: str, column: Column, rows: IntArray, wanted: str) -> list[Any]:
+def labels(title: str, column: Column, rows: IntArray, wanted: str) -> list[Any]:
     """These rows of a column as they stand, none of them missing."""
     found: list[Any] = column[rows].tolist()
     for row, value in zip(rows, found, strict=True):
         if is_missing(value) or value == "":
-            raise InvalidInput(f"{told} has no value at row {row}, wanted {wanted}")
+            raise InvalidInput(f"{title} has no value at row {row}, wanted {wanted}")
         if not isinstance(value, Hashable):
-            raise InvalidInput(f"{told} has {value!r:.60} at row {row}, wanted {wanted}: a text or a number")
+            raise InvalidInput(f"{title} has {value!r:.60} at row {row}, wanted {wanted}: a text or a number")
     return found
 
 
-def refuse_constant(told: str, values: npt.NDArray[Any], rows: IntArray, hint: str = "") -> None:
+def refuse_constant(title: str, values: npt.NDArray[Any], rows: IntArray, hint: str = "") -> None:
     """A column that never varies tells nothing, and cannot be standardised."""
     if len(values) and (values == values[0]).all():
         raise InvalidInput(
-            f"{told} has {values[0]} in every row, from row {rows[0]} on, wanted one that varies{hint}"
+            f"{title} has {values[0]} in every row, from row {rows[0]} on, wanted one that varies{hint}"
         )
 
 

@@ -90,8 +90,8 @@ def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
     algorithm, digits = known.download.split(":")
     got = hashlib.new(algorithm, body, usedforsecurity=False).hexdigest()
     if got != digits:
-        told = f"{_shown(address)} gave other bytes than its publisher did ({got})"
-        raise InvalidInput(f"{told}, wanted {known.download}; nothing was changed")
+        title = f"{_shown(address)} gave other bytes than its publisher did ({got})"
+        raise InvalidInput(f"{title}, wanted {known.download}; nothing was changed")
     return bytes(body)
 
 

@@ -67,23 +67,23 @@ def read_checked(name: str, path: PathLike | None = None) -> bytes:
         raise InvalidInput(f"{error}; {_command(known, path)} gets it anew") from error
 
 
-def checked(known: DataSet, content: bytes, told: str) -> bytes:
-    """What `read_checked` returns of a file with this content; `told` is its name in messages."""
+def checked(known: DataSet, content: bytes, title: str) -> bytes:
+    """What `read_checked` returns of a file with this content; `title` is its name in messages."""
     if known.form == "rda":
-        content, told = _matrix(known, content, told), f"the matrix in {told}"
-    check_size(known, len(content), told)
+        content, title = _matrix(known, content, title), f"the matrix in {title}"
+    check_size(known, len(content), title)
     if known.sha256 is not None:
         digits = hashlib.sha256(content).hexdigest()
         if digits != known.sha256:
-            raise InvalidInput(f"{told} was changed: its sha256 is {digits}, wanted {known.sha256}")
+            raise InvalidInput(f"{title} was changed: its sha256 is {digits}, wanted {known.sha256}")
     return content
 
 
-def check_size(known: DataSet, size: int, told: str) -> None:
+def check_size(known: DataSet, size: int, title: str) -> None:
     """Refuse what has another number of bytes than the set."""
     if size != known.size:
         how = "is cut short" if size < known.size else "is too long"
-        raise InvalidInput(f"{told} {how}: it has {size:,} bytes, wanted {known.size:,}")
+        raise InvalidInput(f"{title} {how}: it has {size:,} bytes, wanted {known.size:,}")
 
 
 def data_folder() -> Path:
@@ -123,13 +123,13 @@ def _command(known: DataSet, path: PathLike | None) -> str:
     return f"`postserve data fetch {known.name}{into}`"
 
 
-def _matrix(known: DataSet, content: bytes, told: str) -> bytes:
+def _matrix(known: DataSet, content: bytes, title: str) -> bytes:
     # numpy, zipfile and zlib each have their own exceptions, and none for damage alone
-    with errors_as_invalid_input(f"{told} is no whole .npz", f"one with {MATRIX!r}"):
+    with errors_as_invalid_input(f"{title} is no whole .npz", f"one with {MATRIX!r}"):
         matrix = np.load(io.BytesIO(content), allow_pickle=False)[MATRIX]
     if matrix.dtype != np.float32:
-        raise InvalidInput(f"{told} has {MATRIX} of dtype {matrix.dtype}, wanted float32")
+        raise InvalidInput(f"{title} has {MATRIX} of dtype {matrix.dtype}, wanted float32")
     content = bytes(matrix.astype("<f4", copy=False).tobytes())
     if len(content) == known.size and matrix.shape != known.shape:
-        raise InvalidInput(f"{told} has {MATRIX} of shape {matrix.shape}, wanted {known.shape}")
+        raise InvalidInput(f"{title} has {MATRIX} of shape {matrix.shape}, wanted {known.shape}")
     return content

@@ -80,18 +80,18 @@ def from_frame(
 
 def _rewards(name: str, column: Column, missing: str) -> tuple[FloatArray, IntArray]:
     """Rewards, and the rows that are used."""
-    told, rows = f"reward column {name!r}", np.arange(len(column))
-    found = numbers(told, column, rows, missing=True)
+    title, rows = f"reward column {name!r}", np.arange(len(column))
+    found = numbers(title, column, rows, missing=True)
     lost = np.flatnonzero(np.isnan(found))
     if len(lost) and missing == "raise":
         raise InvalidInput(
-            f"{told} has no value at row {lost[0]}, and {len(lost)} times in all, wanted a number, "
+            f"{title} has no value at row {lost[0]}, and {len(lost)} times in all, wanted a number, "
             "or missing_reward='drop' or 'keep'"
         )
     seen = np.flatnonzero(~np.isnan(found))
     if len(seen) < 2:
-        raise InvalidInput(f"{told} has a value in {len(seen)} of {len(found)} rows, wanted at least 2")
-    refuse_constant(told, found[seen], seen)
+        raise InvalidInput(f"{title} has a value in {len(seen)} of {len(found)} rows, wanted at least 2")
+    refuse_constant(title, found[seen], seen)
     return (found[seen], seen) if missing == "drop" else (found, rows)
 
 
@@ -102,18 +102,18 @@ def _side(
     names: list[str] = []
     values: list[FloatArray] = []
     for name, column in columns:
-        told = f"{kind} column {name!r}"
+        title = f"{kind} column {name!r}"
         if name in categories:
-            texts = np.array([str(value) for value in labels(told, column, rows, "a category")])
-            refuse_constant(told, texts, rows)
+            texts = np.array([str(value) for value in labels(title, column, rows, "a category")])
+            refuse_constant(title, texts, rows)
             levels = sorted(set(texts.tolist()))
             shown = levels[1:] if len(levels) == 2 else levels  # of two, one column tells both
             names += [f"{name}={level}" for level in shown]
             values += [(texts == level).astype(np.float64) for level in shown]
         else:
-            found = numbers(told, column, rows, hint="; or name it in categories")
+            found = numbers(title, column, rows, hint="; or name it in categories")
             hint = "; leave it out: policies have an intercept" if kind == "x" else ""
-            refuse_constant(told, found, rows, hint)
+            refuse_constant(title, found, rows, hint)
             names.append(name)
             values.append(found)
     return names, np.column_stack(values) if values else np.empty((len(rows), 0))
@@ -122,24 +122,26 @@ def _side(
 def _arm_ids(
     name: str, column: Column, rows: IntArray, arms: Sequence[Hashable] | None
 ) -> tuple[IntArray, list[str]]:
-    told = f"arm column {name!r}"
-    served = labels(told, column, rows, "an arm")
+    title = f"arm column {name!r}"
+    served = labels(title, column, rows, "an arm")
     known = _in_order(served) if arms is None else _listed("arms", arms)
     if not known or not all(isinstance(label, Hashable) for label in known) or isinstance(arms, Set):
-        raise InvalidInput(f"arms is {arms!r:.60}, wanted a list of the values that {told} may have")
+        raise InvalidInput(f"arms is {arms!r:.60}, wanted a list of the values that {title} may have")
     ids = {label: i for i, label in enumerate(known)}
     if len(ids) < len(known) or len({str(label) for label in known}) < len(known):
         raise InvalidInput(f"arms is {known!r:.200}, wanted each once, and under a name of its own")
     listed = ", ".join(repr(label) for label in known)
     for row, label in zip(rows, served, strict=True):
         if label not in ids:
-            raise InvalidInput(f"{told} has {label!r} at row {row}, wanted one of {listed}")
+            raise InvalidInput(f"{title} has {label!r} at row {row}, wanted one of {listed}")
     there = set(served)
     idle = [label for label in known if label not in there]
     if idle:
-        raise InvalidInput(f"arms has {idle[0]!r}, which {told} never has, wanted arms that were served")
+        raise InvalidInput(f"arms has {idle[0]!r}, which {title} never has, wanted arms that were served")
     if len(known) < 2:
-        raise InvalidInput(f"{told} has {listed} in every row, from row {rows[0]} on, wanted at least 2 arms")
+        raise InvalidInput(
+            f"{title} has {listed} in every row, from row {rows[0]} on, wanted at least 2 arms"
+        )
     return np.array([ids[label] for label in served], dtype=np.int64), [str(label) for label in known]
 
 
@@ -149,16 +151,16 @@ def _propensities(
     """Probabilities that the log does not belie: an arm's rows, each counted by 1/p, are at most all rows."""
     n, n_arms = len(rows), len(names)
     if isinstance(propensity, str):
-        told = f"propensity column {propensity!r}"
-        found = numbers(told, columns[propensity], rows)
+        title = f"propensity column {propensity!r}"
+        found = numbers(title, columns[propensity], rows)
         for i in np.flatnonzero((found <= 0.0) | (found > 1.0))[:1]:
             wanted = "a probability above 0 and at most 1"
-            raise InvalidInput(f"{told} has {found[i]:g} at row {rows[i]}, wanted {wanted}")
+            raise InvalidInput(f"{title} has {found[i]:g} at row {rows[i]}, wanted {wanted}")
         for arm, name in enumerate(names):
             counted = np.where(ids == arm, 1.0 / found, 0.0)
             if counted.mean() > 1.0 + SURE * counted.std() / np.sqrt(n) + 1e-9:
                 raise InvalidInput(
-                    f"{told} is too small for arm {name!r}: its rows, each counted by 1/p, are "
+                    f"{title} is too small for arm {name!r}: its rows, each counted by 1/p, are "
                     f"{counted.mean():.2f} times all rows, wanted about 1 at most"
                 )
         return found

@@ -53,12 +53,12 @@ def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k"
     postserve.errors.InvalidInput: movielens-100k is not at nowhere, wanted a folder with ml-100k/u.data; ...
     """
     kind = KINDS[one_of("size", size, tuple(KINDS))]
-    told = str(find(kind.name, path))
-    rows = _rows(read_checked(kind.name, path), kind.separator, told)
+    title = str(find(kind.name, path))
+    rows = _rows(read_checked(kind.name, path), kind.separator, title)
     user, movie, rating, time = rows.T
-    _refuse(told, "user", user, user < 1, "at least 1")
-    _refuse(told, "movie", movie, movie < 1, "at least 1")
-    _refuse(told, "rating", rating, (rating < 1) | (rating > 5), "1 to 5")
+    _refuse(title, "user", user, user < 1, "at least 1")
+    _refuse(title, "movie", movie, movie < 1, "at least 1")
+    _refuse(title, "rating", rating, (rating < 1) | (rating > 5), "1 to 5")
     user_ids, users = np.unique(user, return_inverse=True)
     movie_ids, movies = np.unique(movie, return_inverse=True)
     pairs = users * len(movie_ids) + movies
@@ -67,19 +67,19 @@ def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k"
     if len(again):
         row = again.min()
         pair = f"user {user[row]} and movie {movie[row]}"
-        raise InvalidInput(f"{told} has {pair} again in row {row + 1}, wanted each pair once")
+        raise InvalidInput(f"{title} has {pair} again in row {row + 1}, wanted each pair once")
     for what, got, wanted in (
         ("rows", len(rows), kind.rows),
         ("users", len(user_ids), kind.users),
         ("movies", len(movie_ids), kind.movies),
     ):
         if got != wanted:
-            raise InvalidInput(f"{told} has {got:,} {what}, wanted {wanted:,}")
+            raise InvalidInput(f"{title} has {got:,} {what}, wanted {wanted:,}")
     return Ratings(users, movies, rating.astype(np.float64), time.copy(), user_ids, movie_ids)
 
 
-def _rows(content: bytes, separator: bytes, told: str) -> IntArray:
-    """All numbers, a row of them for each line, of which one that has another form is told."""
+def _rows(content: bytes, separator: bytes, title: str) -> IntArray:
+    """All numbers, one row per line; a line of another form is an error."""
     content = content.removesuffix(b"\n")
     form = separator.join([rb"\d{1,18}"] * len(COLUMNS))
     bad = re.search(rb"^(?!" + form + rb"$).*$", content, re.MULTILINE)
@@ -88,15 +88,15 @@ def _rows(content: bytes, separator: bytes, told: str) -> IntArray:
         row = content.count(b"\n", 0, bad.start()) + 1
         if len(fields) != len(COLUMNS):
             wanted = f"{len(COLUMNS)}: {', '.join(COLUMNS)}"
-            raise InvalidInput(f"{told} has {len(fields)} columns in row {row}, wanted {wanted}")
+            raise InvalidInput(f"{title} has {len(fields)} columns in row {row}, wanted {wanted}")
         column = next(i for i, field in enumerate(fields) if not re.fullmatch(rb"\d{1,18}", field))
         got = fields[column].decode("latin-1")
-        raise InvalidInput(f"{told} has {COLUMNS[column]} {got!r:.60} in row {row}, wanted a whole number")
+        raise InvalidInput(f"{title} has {COLUMNS[column]} {got!r:.60} in row {row}, wanted a whole number")
     numbers = np.fromstring(content.replace(separator, b" "), dtype=np.int64, sep=" ")
     return numbers.reshape(-1, len(COLUMNS))
 
 
-def _refuse(told: str, column: str, values: IntArray, bad: npt.NDArray[np.bool_], wanted: str) -> None:
+def _refuse(title: str, column: str, values: IntArray, bad: npt.NDArray[np.bool_], wanted: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        raise InvalidInput(f"{told} has {column} {values[row]} in row {row + 1}, wanted {wanted}")
+        raise InvalidInput(f"{title} has {column} {values[row]} in row {row + 1}, wanted {wanted}")

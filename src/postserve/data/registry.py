@@ -26,7 +26,7 @@ class DataSet(NamedTuple):
     form: Literal["file", "zip", "rda"]
     size: int
     sha256: str | None
-    """None where nobody has told us: then the size is checked, and the loader checks what it reads."""
+    """None where it is not known: then the size is checked, and the loader checks what it reads."""
     terms: str
     cite: str
     inside: str = ""

@@ -1,4 +1,4 @@
-"""What a policy is worth, told from rounds that were served by someone else."""
+"""What a policy is worth, from rounds that another one served."""
 
 from postserve.evaluation.halves import halves_interval as halves_interval
 from postserve.evaluation.missing import missing_weights as missing_weights

@@ -12,6 +12,7 @@ import numpy as np
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.evaluation.serving import checked, column_of, each, served
+from postserve.protocols import z_for_oracle
 from postserve.types import FloatArray, IntArray, Rounds
 from postserve.validation import generator, one_of
 
@@ -85,7 +86,7 @@ def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator) -> Repl
     counted = []
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
-        chosen = policy.select(x, rng, **_told(policy, z)).arm
+        chosen = policy.select(x, rng, **z_for_oracle(policy, z=z)).arm
         match = column_of(chosen, None, log.n_arms) == arm
         if match and (keep[row] == 1.0 or rng.random() < keep[row]):
             _learn(policy, x, arm, z, log.rewards[row])
@@ -98,7 +99,7 @@ def _weighted(policy: Any, log: LoggedRounds) -> Replay:
     chances = np.empty(len(log))
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
-        found = np.asarray(policy.propensities(x, **_told(policy, z)))
+        found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z)))
         if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
             raise InvalidInput(
                 f"the policy's propensities are {found!r:.60}, wanted {log.n_arms} probabilities, one per arm"
@@ -114,8 +115,8 @@ def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator) -> 
         _require_arms(policy, k)
     arms, rewards = np.empty(n, dtype=np.int64), np.empty(n)
     for row, (x, z, all_rewards, _, eligible) in enumerate(each(rounds)):
-        options = _told(policy, z) if eligible is None else {**_told(policy, z), "arms": eligible}
-        chosen = policy.select(x, rng, **options).arm
+        arms_option = {} if eligible is None else {"arms": eligible}
+        chosen = policy.select(x, rng, **z_for_oracle(policy, z=z), **arms_option).arm
         i = column_of(chosen, eligible, k)
         arms[row], rewards[row] = chosen, all_rewards[i]
         policy.update(served(x, i), int(arms[row]), served(z, i), float(rewards[row]))
@@ -133,11 +134,6 @@ def _require_arms(policy: Any, n_arms: int) -> None:
     arms = tuple(getattr(policy, "arms", ()))
     if arms and arms != tuple(range(n_arms)):
         raise InvalidInput(f"the policy has arms {arms!r:.60}, wanted 0 to {n_arms - 1} as the log has")
-
-
-def _told(policy: Any, z: FloatArray) -> dict[str, FloatArray]:
-    """What `select` is given beside x: z, where an oracle asks for it."""
-    return {"z": z} if getattr(policy, "sees_z", False) else {}
 
 
 def _learn(policy: Any, x: FloatArray, arm: int, z: FloatArray, reward: float) -> None:

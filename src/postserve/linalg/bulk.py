@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController  # which scikit-learn brings alon
 
 from postserve.linalg import forms, reading
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, Held
+from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, Storage
 from postserve.types import FloatArray, IntArray
 
 ENTRIES_AT_ONCE = 2**20
@@ -26,25 +26,25 @@ MOSTLY = 0.3
 """With less than this share of all widths computed row by row, rows one by one are faster."""
 
 
-def leaders(held: Held, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
+def argmax_scores(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
     """For each row u the index i of the largest w_i·u + radius_i ||u||_{A_i^{-1}}, or UNDECIDED."""
     found = np.empty(len(U), dtype=np.int64)
     tried = TRIED if len(U) >= LEAST else len(U)
-    widths = _in_turn(held, U[:tried], models, radius, found)
+    widths = _in_turn(storage, U[:tried], models, radius, found)
     if tried < len(U) and widths >= MOSTLY * tried * len(models):
         with _libraries().limit(limits=1, user_api="blas"):  # more threads would only wait
-            _by_products(held, U[tried:], models, radius, found[tried:])
+            _by_products(storage, U[tried:], models, radius, found[tried:])
     else:
-        _in_turn(held, U[tried:], models, radius, found[tried:])
+        _in_turn(storage, U[tried:], models, radius, found[tried:])
     return found
 
 
-def _in_turn(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> int:
+def _in_turn(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> int:
     """Some rows at a time: a kernel cannot be interrupted."""
     widths = 0
     for start in range(0, len(U), AT_ONCE):
-        some, work = slice(start, start + AT_ONCE), np.empty(4 * len(models) + held.symmetric.shape[2])
-        widths += kernels.lead_in_turn(U[some], models, radius, work, found[some], *held)
+        some, work = slice(start, start + AT_ONCE), np.empty(4 * len(models) + storage.symmetric.shape[2])
+        widths += kernels.argmax_scores_in_turn(U[some], models, radius, work, found[some], *storage)
     return widths
 
 
@@ -53,42 +53,44 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _by_products(held: Held, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> None:
-    dense = _Dense(held, models)
-    few = _Few(held, models)
-    norms, ridge = np.zeros(len(models)), 1.0 / np.where(held.prior > 0.0, held.prior, np.inf)
+def _by_products(
+    storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray
+) -> None:
+    dense = _Dense(storage, models)
+    few = _Few(storage, models)
+    norms, ridge = np.zeros(len(models)), 1.0 / np.where(storage.prior > 0.0, storage.prior, np.inf)
     norms[dense.columns], norms[few.columns] = dense.norms(ridge), few.norms(ridge)
     at_once = max(16, ENTRIES_AT_ONCE // max(dense.width, few.width, len(models)))
     for start in range(0, len(U), at_once):
         rows = U[start : start + at_once]
-        cold = (rows**2) @ held.prior
+        cold = (rows**2) @ storage.prior
         if len(dense.columns) == len(models):
             means, squares = dense.project(rows)
         else:
             means, squares = np.zeros((len(rows), len(models))), np.repeat(cold[:, None], len(models), axis=1)
             means[:, dense.columns], squares[:, dense.columns] = dense.project(rows)
             few.fill(rows, means, squares)
-        kernels.lead(means, squares, radius, cold, norms, found[start : start + at_once])
+        kernels.argmax_beyond_rounding(means, squares, radius, cold, norms, found[start : start + at_once])
 
 
 class _Dense:
     """The models among `models` that are dense: their columns, weights and inverses."""
 
-    def __init__(self, held: Held, models: IntArray) -> None:
-        place = held.place[models]
+    def __init__(self, storage: Storage, models: IntArray) -> None:
+        place = storage.place[models]
         self.columns = np.flatnonzero(place >= 0)
-        place, dim = place[self.columns], len(held.prior)
+        place, dim = place[self.columns], len(storage.prior)
         # u^T P u costs 2 dim² by a product with P and one with u, and dim² with the packed u u^T, which has
         # to be made first and makes a thin product where models are few.
         self.packed = len(self.columns) >= dim
         self.width = dim * (dim + 1) // 2 if self.packed else len(self.columns) * dim
-        everything = len(place) == held.counts[DENSE_COUNT] and bool((np.diff(place) == 1).all())
+        everything = len(place) == storage.counts[DENSE_COUNT] and bool((np.diff(place) == 1).all())
         used = slice(0, len(place)) if everything else place  # a slice does not copy
-        self.weights = held.vectors[CACHE, used, 0]
+        self.weights = storage.vectors[CACHE, used, 0]
         if self.packed:
-            self.inverse = held.symmetric[CACHE, used]
+            self.inverse = storage.symmetric[CACHE, used]
         else:
-            self.inverse = reading.matrices(held, CACHE, models[self.columns]).reshape(-1, dim)
+            self.inverse = reading.matrices(storage, CACHE, models[self.columns]).reshape(-1, dim)
 
     def norms(self, ridge: FloatArray) -> FloatArray:
         """||w|| in the norm of Lambda."""
@@ -109,17 +111,17 @@ class _Dense:
 class _Few:
     """The models among `models` that have rows: their columns, and g and c of all of these rows."""
 
-    def __init__(self, held: Held, models: IntArray) -> None:
-        live = forms.live_rows(held)
-        column = np.full(len(held.place), -1)
+    def __init__(self, storage: Storage, models: IntArray) -> None:
+        live = forms.live_rows(storage)
+        column = np.full(len(storage.place), -1)
         column[models] = np.arange(len(models))
-        columns = column[held.links[live, OWNER]]
+        columns = column[storage.links[live, OWNER]]
         order = np.flatnonzero(columns >= 0)
         columns, live = columns[order], live[order]
         self.starts = np.flatnonzero(np.diff(columns, prepend=-1))
         self.columns = columns[self.starts]
         self.width = len(live)
-        self.g, self.c = held.rows[CACHE, live], held.values[CACHE, live, 0]
+        self.g, self.c = storage.rows[CACHE, live], storage.values[CACHE, live, 0]
 
     def norms(self, ridge: FloatArray) -> FloatArray:
         """Bounds above ||w|| in the norm of Lambda."""

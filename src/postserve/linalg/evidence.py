@@ -68,7 +68,7 @@ class Fit(NamedTuple):
 
     ridge: FloatArray
     noise_variance: FloatArray
-    silent: BoolArray  # blocks that were zero so far, of which nothing is known
+    zero_blocks: BoolArray  # blocks whose inputs were all zero so far
     evaluations: int
 
 
@@ -183,10 +183,12 @@ class Objective:
         self.evaluations = 0
         self._known: tuple[FloatArray, FloatArray, FloatArray, float] | None = None
 
-    def know(self, log_ridge: FloatArray, inverse: FloatArray, weights: FloatArray, log_det: float) -> None:
-        """Say what the models' inverses and weights at one lambda are, none of them in units.
+    def set_known_point(
+        self, log_ridge: FloatArray, inverse: FloatArray, weights: FloatArray, log_det: float
+    ) -> None:
+        """Give the models' inverses and weights at one lambda, not in units: it needs no factorisation.
 
-        log_det is the sum over these models, each over that of the prior: the first point need not factorise.
+        log_det is the sum over these models, relative to the prior's.
         """
         size = np.sqrt(np.repeat(self.units.blocks, self.sizes))
         solution = weights * size / np.sqrt(self.units.outputs)[:, None]

@@ -7,7 +7,7 @@ A model has one of three forms, and nobody outside sees which:
   holds the rows of all models in the order in which they came.
 - dense: packed gram and A^{-1}, moment and weights, once these take less room than the rows would.
 
-All three are exact. The arrays are those of `kernels.Held`; here they grow, and models change form.
+All three are exact. The arrays are those of `kernels.Storage`; here they grow, and models change form.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ from postserve.linalg.kernels.models import (
     ROW_COUNT,
     SQUARES,
     SUMS,
-    Held,
+    Storage,
 )
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
@@ -38,9 +38,9 @@ LEAST_ROWS = 64
 """The log starts with room for so many."""
 
 
-def empty(dim: int, outputs: int) -> Held:
+def empty(dim: int, outputs: int) -> Storage:
     """No model at all."""
-    return Held(
+    return Storage(
         place=np.zeros(0, dtype=np.int64),
         tally=np.zeros((0, SQUARES + outputs)),
         prior=np.zeros(dim),
@@ -75,129 +75,132 @@ def diagonal(packed: FloatArray, dim: int) -> FloatArray:
     return np.asarray(packed[..., np.cumsum(np.arange(1, dim + 1)) - 1])
 
 
-def add_cold(held: Held, n_models: int) -> Held:
+def add_cold(storage: Storage, n_models: int) -> Storage:
     """More models, which know nothing."""
-    tally = np.zeros((len(held.tally) + n_models, held.tally.shape[1]))
-    tally[: len(held.tally)] = held.tally
-    place = np.concatenate([held.place, np.full(n_models, COLD)])
-    return held._replace(place=place, tally=tally)
+    tally = np.zeros((len(storage.tally) + n_models, storage.tally.shape[1]))
+    tally[: len(storage.tally)] = storage.tally
+    place = np.concatenate([storage.place, np.full(n_models, COLD)])
+    return storage._replace(place=place, tally=tally)
 
 
-def remove(held: Held, model: int) -> Held:
+def remove(storage: Storage, model: int) -> Storage:
     """One model less, and what it has stored; later ones move down by one."""
-    place = int(held.place[model])
-    if place >= 0:  # the last dense one moves into its place
-        last = int(held.counts[DENSE_COUNT]) - 1
-        held.symmetric[:, place], held.vectors[:, place] = held.symmetric[:, last], held.vectors[:, last]
-        held.owner[place] = held.owner[last]
-        held.place[held.owner[place]] = place
-        held.counts[DENSE_COUNT] = last
+    hole = int(storage.place[model])
+    if hole >= 0:  # the last dense one moves into its place
+        last = int(storage.counts[DENSE_COUNT]) - 1
+        for arrays in (storage.symmetric, storage.vectors):
+            arrays[:, hole] = arrays[:, last]
+        storage.owner[hole] = storage.owner[last]
+        storage.place[storage.owner[hole]] = hole
+        storage.counts[DENSE_COUNT] = last
     else:
-        owner = held.links[: held.counts[ROW_COUNT], OWNER]
-        held.counts[GAP_COUNT] += np.count_nonzero(owner == model)
+        owner = storage.links[: storage.counts[ROW_COUNT], OWNER]
+        storage.counts[GAP_COUNT] += np.count_nonzero(owner == model)
         owner[owner == model] = NOBODY
-    held.place[model] = COLD
-    held.tally[model] = 0.0
-    held = without_gaps(held)
-    for owner in (held.owner[: held.counts[DENSE_COUNT]], held.links[: held.counts[ROW_COUNT], OWNER]):
+    storage.place[model] = COLD
+    storage.tally[model] = 0.0
+    storage = without_gaps(storage)
+    dense, rows = storage.counts[:GAP_COUNT]
+    for owner in (storage.owner[:dense], storage.links[:rows, OWNER]):
         owner[owner > model] -= 1
-    return held._replace(place=np.delete(held.place, model), tally=np.delete(held.tally, model, axis=0))
+    place, tally = np.delete(storage.place, model), np.delete(storage.tally, model, axis=0)
+    return storage._replace(place=place, tally=tally)
 
 
-def make_dense(held: Held, model: int) -> Held:
+def make_dense(storage: Storage, model: int) -> Storage:
     """Give a model the dense form, whichever it has."""
-    if held.place[model] >= 0:
-        return held
-    room, used = len(held.owner), int(held.counts[DENSE_COUNT])
+    if storage.place[model] >= 0:
+        return storage
+    room, used = len(storage.owner), int(storage.counts[DENSE_COUNT])
     if used == room:
-        room = min(max(4, 2 * room), len(held.place))
-        held = _apart(held)._replace(
-            symmetric=_grown(held.symmetric, used, room),
-            vectors=_grown(held.vectors, used, room),
-            owner=_grown(held.owner[None], used, room)[0],
+        room = min(max(4, 2 * room), len(storage.place))
+        storage = _apart(storage)._replace(
+            symmetric=_grown(storage.symmetric, used, room),
+            vectors=_grown(storage.vectors, used, room),
+            owner=_grown(storage.owner[None], used, room)[0],
         )
-    kernels.fill_dense(model, used, *held)
-    return without_gaps(held)
+    kernels.fill_dense(model, used, *storage)
+    return without_gaps(storage)
 
 
-def with_room_for_rows(held: Held, more: int = 1) -> Held:
+def with_room_for_rows(storage: Storage, more: int = 1) -> Storage:
     """Room for more rows in the log."""
-    room, used = len(held.links), int(held.counts[ROW_COUNT])
+    room, used = len(storage.links), int(storage.counts[ROW_COUNT])
     if used + more <= room:
-        return held
+        return storage
     room = max(LEAST_ROWS, used + more, 3 * room // 2)
-    return _apart(held)._replace(
-        links=_grown(held.links[None], used, room)[0],
-        rows=_grown(held.rows, used, room),
-        values=_grown(held.values, used, room),
+    return _apart(storage)._replace(
+        links=_grown(storage.links[None], used, room)[0],
+        rows=_grown(storage.rows, used, room),
+        values=_grown(storage.values, used, room),
     )
 
 
-def without_gaps(held: Held) -> Held:
+def without_gaps(storage: Storage) -> Storage:
     """Close the gaps in the log once they are more than half of it."""
-    _, rows, gaps = held.counts
+    _, rows, gaps = storage.counts
     if rows < LEAST_ROWS or 2 * gaps <= rows:
-        return held
-    alive = np.flatnonzero(held.links[: held.counts[ROW_COUNT], OWNER] != NOBODY)
-    compact = _apart(held)._replace(
-        counts=np.array([held.counts[DENSE_COUNT], len(alive), 0]),
-        links=held.links[alive],
-        rows=held.rows.take(alive, axis=1),  # as an index it would change the order in memory
-        values=held.values.take(alive, axis=1),
+        return storage
+    alive = np.flatnonzero(storage.links[: storage.counts[ROW_COUNT], OWNER] != NOBODY)
+    compact = _apart(storage)._replace(
+        counts=np.array([storage.counts[DENSE_COUNT], len(alive), 0]),
+        links=storage.links[alive],
+        rows=storage.rows.take(alive, axis=1),  # as an index it would change the order in memory
+        values=storage.values.take(alive, axis=1),
     )
     chain(compact)
     return compact
 
 
-def chain(held: Held) -> None:
+def chain(storage: Storage) -> None:
     """Link each row to its model's row before it, and each model to its newest, from the owners alone."""
-    links = held.links[: held.counts[ROW_COUNT]]
+    links = storage.links[: storage.counts[ROW_COUNT]]
     order = np.argsort(links[:, OWNER], kind="stable")
     owners = links[order, OWNER]
     first = np.concatenate([[True], owners[1:] != owners[:-1]])[: len(order)]
     links[order, PREVIOUS] = np.where(first, NOBODY, np.concatenate([[NOBODY], order[:-1]])[: len(order)])
-    held.place[held.place <= FIRST_ROW] = COLD
+    storage.place[storage.place <= FIRST_ROW] = COLD
     last = np.concatenate([first[1:], [True]])[: len(order)]
-    held.place[owners[last]] = FIRST_ROW - order[last]
+    storage.place[owners[last]] = FIRST_ROW - order[last]
 
 
-def live_rows(held: Held) -> IntArray:
+def live_rows(storage: Storage) -> IntArray:
     """The rows that are some model's, model by model, each model's in the order in which they came."""
-    owners = held.links[: held.counts[ROW_COUNT], OWNER]
+    owners = storage.links[: storage.counts[ROW_COUNT], OWNER]
     order = np.argsort(owners, kind="stable")
     return np.asarray(order[owners[order] != NOBODY])
 
 
-def arrays(held: Held) -> Arrays:
+def arrays(storage: Storage) -> Arrays:
     """All that is in use, as named arrays."""
-    dense, live = slice(0, held.counts[DENSE_COUNT]), live_rows(held)
+    dense, live = slice(0, storage.counts[DENSE_COUNT]), live_rows(storage)
     return {
-        "tally": held.tally,
-        "dense_models": held.owner[dense],
-        "dense_gram": held.symmetric[SUMS, dense],
-        "dense_inverse": held.symmetric[CACHE, dense],
-        "dense_moment": held.vectors[SUMS, dense],
-        "dense_weights": held.vectors[CACHE, dense],
-        "row_models": held.links[live, OWNER],
-        "row_u": held.rows[SUMS, live],
-        "row_g": held.rows[CACHE, live],
-        "row_y": held.values[SUMS, live],
-        "row_c": held.values[CACHE, live],
+        "tally": storage.tally,
+        "dense_models": storage.owner[dense],
+        "dense_gram": storage.symmetric[SUMS, dense],
+        "dense_inverse": storage.symmetric[CACHE, dense],
+        "dense_moment": storage.vectors[SUMS, dense],
+        "dense_weights": storage.vectors[CACHE, dense],
+        "row_models": storage.links[live, OWNER],
+        "row_u": storage.rows[SUMS, live],
+        "row_g": storage.rows[CACHE, live],
+        "row_y": storage.values[SUMS, live],
+        "row_c": storage.values[CACHE, live],
     }
 
 
-def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
+def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
     """What `arrays` gave, checked; or the full matrices of a state of version 1."""
     if stored.has("gram"):
         return _restored_full(stored, n_models, dim, outputs)
-    held = add_cold(empty(dim, outputs), n_models)
+    storage = add_cold(empty(dim, outputs), n_models)
     packed = dim * (dim + 1) // 2
     dense, owners = (stored.take(name, (None,), np.int64) for name in ("dense_models", "row_models"))
     symmetric = [stored.take(name, (len(dense), packed)) for name in ("dense_gram", "dense_inverse")]
     vectors = [stored.take(name, (len(dense), outputs, dim)) for name in ("dense_moment", "dense_weights")]
     rows = [stored.take(name, (len(owners), dim)) for name in ("row_u", "row_g")]
     values = [stored.take(name, (len(owners), outputs)) for name in ("row_y", "row_c")]
-    held = held._replace(
+    storage = storage._replace(
         tally=stored.take("tally", (n_models, SQUARES + outputs)),
         counts=np.array([len(dense), len(owners), 0]),
         symmetric=np.array(symmetric),
@@ -210,24 +213,24 @@ def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
     everyone = np.sort(np.concatenate([dense, np.unique(owners)]))
     each_once = bool((np.diff(everyone, prepend=-1, append=n_models) > 0).all())
     stored.require(each_once, "dense_models", "each model once, with rows or without")
-    stored.require(not (held.tally < 0.0).any(), "tally", "no negative numbers")
+    stored.require(not (storage.tally < 0.0).any(), "tally", "no negative numbers")
     stored.require(not (diagonal(symmetric[0], dim) < 0.0).any(), "dense_gram", "no negative numbers")
-    held.place[dense] = np.arange(len(dense))
-    chain(held)
-    return held
+    storage.place[dense] = np.arange(len(dense))
+    chain(storage)
+    return storage
 
 
-def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Held:
+def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
     """A state of version 1: every model in full, those that were never pulled too."""
     names = {"pulls": np.float64, "log_det": np.float64, "loss": np.float64, "age": np.int64}
     tally = [stored.take(name, (n_models,), kind) for name, kind in names.items()]
     squares = stored.take("squares", (n_models, outputs))
     symmetric = [stored.take(name, (n_models, dim, dim)) for name in ("gram", "inverse")]
     vectors = [stored.take(name, (n_models, outputs, dim)) for name in ("moment", "weights")]
-    held = add_cold(empty(dim, outputs), n_models)
+    storage = add_cold(empty(dim, outputs), n_models)
     pulled = np.flatnonzero(tally[PULLS] > 0.0)
-    held.place[pulled] = np.arange(len(pulled))
-    held = held._replace(
+    storage.place[pulled] = np.arange(len(pulled))
+    storage = storage._replace(
         tally=np.column_stack([*tally, squares]),
         counts=np.array([len(pulled), 0, 0]),
         symmetric=np.array([pack(part[pulled]) for part in symmetric]),
@@ -240,12 +243,12 @@ def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Hel
         ("gram", np.diagonal(symmetric[0], axis1=1, axis2=2)),
     ):
         stored.require(not (values < 0).any(), name, "no negative numbers")
-    return held
+    return storage
 
 
-def _apart(held: Held) -> Held:
+def _apart(storage: Storage) -> Storage:
     """With places and counts of its own, lest who still reads the old arrays be led beyond their end."""
-    return held._replace(place=held.place.copy(), counts=held.counts.copy())
+    return storage._replace(place=storage.place.copy(), counts=storage.counts.copy())
 
 
 def _grown(planes: Any, used: int, room: int) -> Any:

@@ -38,7 +38,7 @@ from postserve.linalg.kernels.models import (
     SUMS,
 )
 from postserve.linalg.prior import BlockPrior
-from postserve.linalg.regressions import Ellipsoid, Projection, Regressions, Surroundings
+from postserve.linalg.regressions import Ellipsoid, Projection, ProjectionAround, Regressions
 from postserve.linalg.ridge import second_moments, sums_of
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
@@ -84,7 +84,7 @@ class HybridModels:
         self.dim, self._sizes = self.own.dim, list(blocks.values())
         self._departed = Taught(*map(np.zeros, _taught_shapes(self.own)))
         self._gone = np.zeros(2)  # how many taught arms departed, and the sum of their log det
-        self._shared_rows = 0  # of the shared sums since they were last renewed
+        self._rows_since_renewal = 0  # of the shared sums since they were last renewed
         self.take_prior()
 
     @property
@@ -108,8 +108,8 @@ class HybridModels:
         """Means and widths, in the norm of C, of row i of U under models[i]."""
         own, shared = self.own, self.shared
         means, squares = own.average(U, models), np.empty(len(models))
-        V, inverse = own.solve(U, models), shared.held.symmetric[CACHE, 0]
-        kernels.through_shared(own.ridge, inverse, shared.weights_of()[0], U, V, means, squares)
+        V, inverse = own.solve(U, models), shared.storage.symmetric[CACHE, 0]
+        kernels.add_shared_level(own.ridge, inverse, shared.weights_of()[0], U, V, means, squares)
         return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray) -> FloatArray:
@@ -124,8 +124,8 @@ class HybridModels:
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
         """C u of row i of U under models[i]."""
         V = self.own.solve(U, models)
-        through_shared = (self.own.ridge * V) @ self.shared.inverse_of()[0]
-        return V + self.own.solve(self.own.ridge * through_shared, models)
+        shared_part = (self.own.ridge * V) @ self.shared.inverse_of()[0]
+        return V + self.own.solve(self.own.ridge * shared_part, models)
 
     def inverse_of(
         self, models: IntArray | None = None, rows: slice | None = None, columns: slice | None = None
@@ -133,14 +133,16 @@ class HybridModels:
         """C, or a block of it, of each, or of all models: (len(models), rows, columns)."""
         own = self.own
         F_rows, F_columns = (own.inverse_of(models, side) * own.ridge for side in (rows, columns))
-        through_shared = F_rows @ self.shared.inverse_of()[0] @ F_columns.mT
-        return np.asarray(own.inverse_of(models, rows, columns) + through_shared)
+        shared_part = F_rows @ self.shared.inverse_of()[0] @ F_columns.mT
+        return np.asarray(own.inverse_of(models, rows, columns) + shared_part)
 
-    def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
-        """As `Regressions.surround`, in the norm of C."""
+    def project_around(
+        self, U: FloatArray, models: IntArray, starts: IntArray, size: int
+    ) -> ProjectionAround:
+        """As `Regressions.project_around`, in the norm of C."""
         (means, widths), weights = self.project(U, models), self.weights_of(models)[:, 0]
         solved, blocks = self.solve(U, models), [slice(start, start + size) for start in starts.tolist()]
-        return Surroundings(
+        return ProjectionAround(
             means[:, 0],
             widths,
             np.sum([weights[:, part] for part in blocks], axis=0),
@@ -202,15 +204,15 @@ class HybridModels:
         errors = y - own.weights_of(one)[0] @ u
         # A row far outside of all that came before is only as good as A_a's condition: then what the arm
         # taught is taken anew, from its sums.
-        lost = own.held.tally[model, LOSS] + float(own.project(u[None], one).widths[0]) ** 2
+        lost = own.storage.tally[model, LOSS] + float(own.project(u[None], one).widths[0]) ** 2
         before = None if lost <= MAX_LOSS else self._taught_by(model)
         v = np.empty(self.dim)
         q = own.learn(model, u, y, v)
-        self._shared_rows += 1
+        self._rows_since_renewal += 1
         # A row is as good as the cache it was made from, and so are sums of rows: unlike a cache they
         # do not drift. Renewing them as often as every arm's cache is renewed costs no more than those.
-        if not q >= 0.0 or self._shared_rows >= REFACTORISE_EVERY * self.n_models:
-            self._renew_shared()
+        if not q >= 0.0 or self._rows_since_renewal >= REFACTORISE_EVERY * self.n_models:
+            self._renew_shared_sums()
         elif before is None:
             root = np.sqrt(1.0 / (1.0 + q))
             self.shared.learn(0, root * own.ridge * v, root * errors)
@@ -239,7 +241,7 @@ class HybridModels:
         if keep < 1.0:
             self._departed = Taught(*(keep * part for part in self._departed))
             self.own.forget(keep)
-            self._renew_shared()
+            self._renew_shared_sums()
 
     def merge(self, other: "HybridModels") -> None:
         """Add the sums of another learner of the same shape; prior and both levels are renewed."""
@@ -267,19 +269,19 @@ class HybridModels:
 
     # The shared level
 
-    def _renew_shared(self) -> None:
+    def _renew_shared_sums(self) -> None:
         """Its sums anew, from those of the arms."""
         total = self._departed
         for model in np.flatnonzero(self.pulls):
             total = _plus(total, self._taught_by(int(model)))
         _set_sums(self.shared, total.gram, total.moment, total.squares, float(total.pulls[0]))
-        self._shared_rows = 0
+        self._rows_since_renewal = 0
 
     def _taught_by(self, model: int) -> Taught:
         own, one = self.own, np.array([model])
         sums, moment, weights = own.gram_of(one)[0], own.moment_of(one)[0], own.weights_of(one)[0]
         gram = taught(sums, own.inverse_of(one)[0], own.ridge)
-        gram[self.prior.mute[: self.dim]] = 0.0
+        gram[self.prior.zero_inputs[: self.dim]] = 0.0
         return Taught(
             gram,
             own.ridge * weights,
@@ -295,13 +297,13 @@ class HybridModels:
         """Renew every cache under the prior as it is now, and the shared sums from the arms'."""
         self._set_priors()
         self.own.refactorise()
-        self._renew_shared()
+        self._renew_shared_sums()
 
     def _set_priors(self) -> None:
         prior = self.prior
-        levels = zip(np.split(prior.ridge, 2), np.split(prior.mute, 2), strict=True)
-        for level, (ridge, mute) in zip((self.own, self.shared), levels, strict=True):
-            level.set_prior(ridge, mute)
+        levels = zip(np.split(prior.ridge, 2), np.split(prior.zero_inputs, 2), strict=True)
+        for level, (ridge, zero_inputs) in zip((self.own, self.shared), levels, strict=True):
+            level.set_prior(ridge, zero_inputs)
 
     def units(self) -> evidence.Units:
         """Those of all rounds: what departed arms taught is judged in the units of theirs."""
@@ -327,7 +329,7 @@ class HybridModels:
             **self.prior.arrays(LEVELS),
             **{f"shared_{name}": array for name, array in self.shared.arrays().items()},
             **{f"departed_{name}": array for name, array in self._departed._asdict().items()},
-            "shared_rows": np.array(self._shared_rows, dtype=np.int64),
+            "shared_rows": np.array(self._rows_since_renewal, dtype=np.int64),
             "gone": self._gone,
         }
 
@@ -347,7 +349,7 @@ class HybridModels:
         stored.require(not (self._gone < 0.0).any(), "gone", "no negative numbers")
         rows = stored.take("shared_rows", (), np.int64)
         stored.require(int(rows) >= 0, "shared_rows", "no negative number")
-        self._shared_rows = int(rows)
+        self._rows_since_renewal = int(rows)
 
 
 def _plus(one: Taught, other: Taught) -> Taught:
@@ -363,7 +365,7 @@ def _set_sums(
     model: Regressions, gram: FloatArray, moment: FloatArray, squares: FloatArray, pulls: float
 ) -> None:
     """Put these in the place of all that the only model has learnt."""
-    held = model.held = forms.make_dense(model.held, 0)
-    held.symmetric[SUMS, 0], held.vectors[SUMS, 0] = forms.pack(gram), moment
-    held.tally[0, PULLS], held.tally[0, SQUARES:] = pulls, squares
+    storage = model.storage = forms.make_dense(model.storage, 0)
+    storage.symmetric[SUMS, 0], storage.vectors[SUMS, 0] = forms.pack(gram), moment
+    storage.tally[0, PULLS], storage.tally[0, SQUARES:] = pulls, squares
     model.refactorise()

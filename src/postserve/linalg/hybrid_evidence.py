@@ -124,11 +124,11 @@ class HybridObjective(evidence.Objective):
             P = inverse[arms]
             G = np.eye(dim) - P * ridge
             GM = G @ M
-            through_shared = GM @ G.mT
+            shared_part = GM @ G.mT
             m = weights[arms] - m_0 @ G.mT
-            trace[:n] += self._blocks(np.diagonal(P + through_shared, axis1=1, axis2=2)).sum(axis=0)
+            trace[:n] += self._blocks(np.diagonal(P + shared_part, axis1=1, axis2=2)).sum(axis=0)
             norm[:, :n] += self._blocks(m**2).sum(axis=0)
-            frobenius[:n, :n] += self._block_pairs(P * (P + 2.0 * through_shared)).sum(axis=0)
+            frobenius[:n, :n] += self._block_pairs(P * (P + 2.0 * shared_part)).sum(axis=0)
             frobenius[:n, n:] += self._block_pairs(GM**2).sum(axis=0)
             cross[:, :n, :n] += self._block_pairs(_weighted(P[:, None], m)).sum(axis=0)
             for i, block in enumerate(self._slices()):

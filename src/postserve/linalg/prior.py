@@ -26,6 +26,8 @@ REFRESH_GROWTH = 17 / 16
 """Before the first refit p0 follows the moments: after every update for the first 17 rounds, and then
 whenever a sixteenth more has come, which is less than a moment's error of 1/sqrt(N)."""
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
+ZERO_BLOCKS = "silent"
+"""The name of `zero_blocks` in saved states, which must stay as it is."""
 
 
 class Learner(Protocol):
@@ -63,7 +65,7 @@ class BlockPrior:
             one_of("ridge", ridge, ("evidence",))
         self.block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
         self.noise_variance = np.zeros(n_outputs)  # 0 where it is not learnt, or not known yet
-        self.silent = np.full(len(blocks), self.evidence)  # blocks that were zero so far, without a unit
+        self.zero_blocks = np.full(len(blocks), self.evidence)  # blocks whose inputs were all zero so far
         self.updates = 0  # raw count: forgetting does not lower it, so the schedule goes on
         self.fitted_at = 0
         self.followed_at = 0
@@ -76,12 +78,12 @@ class BlockPrior:
         return np.repeat(self.block_ridge, self.sizes)
 
     @property
-    def mute(self) -> BoolArray:
-        """Coordinates of silent blocks, whose widths count as 0.
+    def zero_inputs(self) -> BoolArray:
+        """The coordinates of zero blocks, whose widths count as 0.
 
-        Their lambda of 1 would be one of the caller's units, so they wait for their first value.
+        Until their first value their lambda of 1 would depend on the caller's units.
         """
-        return np.repeat(self.silent, self.sizes)
+        return np.repeat(self.zero_blocks, self.sizes)
 
     @property
     def in_force(self) -> Prior:
@@ -115,7 +117,7 @@ class BlockPrior:
         if np.any((self.noise_variance == 0.0) & (y * y > evidence.TINY_SQUARE)):
             return True
         squares = np.add.reduceat(u * u, np.cumsum([0, *self.sizes[:-1]]))
-        return bool((self.silent & (squares > evidence.TINY_SQUARE)).any())
+        return bool((self.zero_blocks & (squares > evidence.TINY_SQUARE)).any())
 
     def rows_before_due(self, n_models: int) -> int:
         """How many more rows bring nothing but themselves."""
@@ -144,7 +146,7 @@ class BlockPrior:
             self._adopt(evidence.centre(learner.units()), learner)
             self.followed_at = self.updates
         else:
-            start = np.where(self.silent, 0.0, self.block_ridge) if self.fitted_at else None
+            start = np.where(self.zero_blocks, 0.0, self.block_ridge) if self.fitted_at else None
             self._fit(learner, SCHEDULED_TOLERANCE, start)
 
     def refit(self, learner: Learner) -> None:
@@ -157,12 +159,12 @@ class BlockPrior:
         self.fitted_at = self.updates
 
     def _adopt(self, fit: evidence.Fit, learner: Learner) -> None:
-        self.block_ridge, self.noise_variance, self.silent, self.evaluations = fit
-        self._look_for_units()
+        self.block_ridge, self.noise_variance, self.zero_blocks, self.evaluations = fit
+        self._update_waits_for_units()
         learner.take_prior()
 
-    def _look_for_units(self) -> None:
-        unknown = bool(self.silent.any() or (self.noise_variance == 0.0).any())
+    def _update_waits_for_units(self) -> None:
+        unknown = bool(self.zero_blocks.any() or (self.noise_variance == 0.0).any())
         self._waits_for_units = self.evidence and unknown
 
     # State
@@ -173,7 +175,7 @@ class BlockPrior:
             "noise_variance": self.noise_variance,
             "counts": np.array([self.updates, self.fitted_at, self.followed_at], dtype=np.int64),
         }
-        for name, values in (("block_ridge", self.block_ridge), ("silent", self.silent)):
+        for name, values in (("block_ridge", self.block_ridge), (ZERO_BLOCKS, self.zero_blocks)):
             parts = np.split(values, len(levels))
             found.update({level + name: part for level, part in zip(levels, parts, strict=True)})
         return found
@@ -185,13 +187,14 @@ class BlockPrior:
         for name, ridge in ridges.items():
             stored.require(bool((ridge > 0.0).all()), name, "positive numbers")
         self.block_ridge = np.concatenate(list(ridges.values()))
-        self.silent = np.concatenate([stored.take(level + "silent", shape, np.bool_) for level in levels])
+        zero_blocks = [stored.take(level + ZERO_BLOCKS, shape, np.bool_) for level in levels]
+        self.zero_blocks = np.concatenate(zero_blocks)
         self.noise_variance = stored.take("noise_variance", self.noise_variance.shape)
         counts = stored.take("counts", (3,), np.int64)
         self.updates, self.fitted_at, self.followed_at = (int(count) for count in counts)
         for name, values in (("noise_variance", self.noise_variance), ("counts", counts)):
             stored.require(not (values < 0).any(), name, "no negative numbers")
-        self._look_for_units()
+        self._update_waits_for_units()
 
 
 def as_given(ridge: Ridge) -> Ridge:

@@ -7,46 +7,46 @@ read with less. The bits are the same.
 import numpy as np
 
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import DENSE_COUNT, ROW_COUNT, Held
+from postserve.linalg.kernels.models import DENSE_COUNT, ROW_COUNT, Storage
 from postserve.types import FloatArray, IntArray
 
 
-def present(held: Held, models: IntArray) -> Held:
-    """What is held, if it has all of these models, which rise: another thread may have removed some."""
-    if len(models) and models[-1] >= len(held.place):
+def present(storage: Storage, models: IntArray) -> Storage:
+    """The storage, if it has all of these models, in rising order: another thread may have removed some."""
+    if len(models) and models[-1] >= len(storage.place):
         raise RuntimeError("an arm was removed while this was read, wanted arms that stay")
-    return held
+    return storage
 
 
-def knows_nothing(held: Held) -> bool:
+def has_no_rows(storage: Storage) -> bool:
     """Whether no model has learnt a row, so that all means are 0."""
-    return not held.counts[DENSE_COUNT] and not held.counts[ROW_COUNT]
+    return not storage.counts[DENSE_COUNT] and not storage.counts[ROW_COUNT]
 
 
-def vectors(held: Held, plane: int, models: IntArray | None) -> FloatArray:
+def vectors(storage: Storage, plane: int, models: IntArray | None) -> FloatArray:
     """The moment, or the weights, of each, or of all models: (models, outputs, dim)."""
-    models = np.arange(len(held.place)) if models is None else models
-    found = np.empty((len(models), *held.vectors.shape[2:]))
-    kernels.vectors(plane, models, found, *present(held, models))
+    models = np.arange(len(storage.place)) if models is None else models
+    found = np.empty((len(models), *storage.vectors.shape[2:]))
+    kernels.vectors(plane, models, found, *present(storage, models))
     return found
 
 
 def matrices(
-    held: Held,
+    storage: Storage,
     plane: int,
     models: IntArray | None,
     rows: slice | None = None,
     columns: slice | None = None,
 ) -> FloatArray:
     """The gram, or A^{-1}, or a block of it, of each, or of all models: (models, rows, columns)."""
-    models, whole = np.arange(len(held.place)) if models is None else models, slice(0, len(held.prior))
+    models, whole = np.arange(len(storage.place)) if models is None else models, slice(0, len(storage.prior))
     rows, columns = rows or whole, columns or whole
-    place = present(held, models).place[models]
+    place = present(storage, models).place[models]
     found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
     if rows == columns == whole and _all_dense(place):
-        kernels.unpack_some(held.symmetric[plane], place, found)
+        kernels.unpack_some(storage.symmetric[plane], place, found)
     else:
-        kernels.matrices(plane, models, rows.start, columns.start, found, *held)
+        kernels.matrices(plane, models, rows.start, columns.start, found, *storage)
     return found
 
 

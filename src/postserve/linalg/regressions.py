@@ -33,7 +33,7 @@ from postserve.linalg.kernels.models import (
     SUMS,
     UNDECIDED,
 )
-from postserve.linalg.reading import knows_nothing, present
+from postserve.linalg.reading import has_no_rows, present
 from postserve.state import Arrays, Stored
 from postserve.types import BoolArray, FloatArray, IntArray
 
@@ -53,7 +53,7 @@ class Projection(NamedTuple):
     widths: FloatArray  # (rows,)
 
 
-class Surroundings(NamedTuple):
+class ProjectionAround(NamedTuple):
     """Of each row u under its model: mean and width, and how they change where d is added to some blocks.
 
     w·(u + d) = mean + beta·d, and the square of the width at u + d is width² + 2 cross·d + d^T block d.
@@ -98,62 +98,63 @@ class Regressions:
         # With more rows than half of dim, they and their cache take more room than the sums and theirs.
         self.most_rows = self.dim // 2 if most_rows is None else most_rows
         self._packed_size = self.dim * (self.dim + 1) // 2
-        self.held = forms.empty(self.dim, n_outputs)
+        self.storage = forms.empty(self.dim, n_outputs)
         self.set_prior(ridge)
         self.add(n_models)
 
     @property
     def n_models(self) -> int:
         """How many regressions there are."""
-        return len(self.held.place)
+        return len(self.storage.place)
 
     @property
     def pulls(self) -> FloatArray:
         """n of each."""
-        return self.held.tally[:, PULLS]
+        return self.storage.tally[:, PULLS]
 
     @property
     def squares(self) -> FloatArray:
         """sum y² of each, (n_models, n_outputs)."""
-        return self.held.tally[:, SQUARES:]
+        return self.storage.tally[:, SQUARES:]
 
     @property
     def log_det(self) -> FloatArray:
         """log det A - log det Lambda of each."""
-        return self.held.tally[:, LOG_DET]
+        return self.storage.tally[:, LOG_DET]
 
     # Reading
 
     def project(self, U: FloatArray, models: IntArray | None = None) -> Projection:
         """Means and widths of row i of U under models[i]."""
         if models is None:
-            held = self.held
-            if len(U) == 1 and held.place[0] >= 0:  # few arguments: half of the price
+            storage = self.storage
+            if len(U) == 1 and storage.place[0] >= 0:  # few arguments: half of the price
                 means, widths = np.empty((1, self.n_outputs)), np.empty(1)
-                kernels.project_row(held.symmetric[CACHE, 0], held.vectors[CACHE, 0], U[0], means[0], widths)
+                inverse, weights = storage.symmetric[CACHE, 0], storage.vectors[CACHE, 0]
+                kernels.project_row(inverse, weights, U[0], means[0], widths)
                 return Projection(means, widths)
             models = _only_model(len(U))
-        shape, held = (len(models), self.n_outputs), present(self.held, models)
-        if knows_nothing(held) and not held.prior.any():  # with evidence, before the first value
+        shape, storage = (len(models), self.n_outputs), present(self.storage, models)
+        if has_no_rows(storage) and not storage.prior.any():  # with evidence, before the first value
             return Projection(np.zeros(shape), np.zeros(len(models)))
         means, squares = np.empty(shape), np.empty(len(models))
-        kernels.project(U, models, np.empty(self._packed_size), means, squares, *held)
+        kernels.project(U, models, np.empty(self._packed_size), means, squares, *storage)
         return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray | None = None) -> FloatArray:
         """The means of `project` alone, of shape (rows, n_outputs)."""
         if models is None:
-            held = self.held
-            if len(U) == 1 and held.place[0] >= 0:
+            storage = self.storage
+            if len(U) == 1 and storage.place[0] >= 0:
                 means = np.empty((1, self.n_outputs))
-                kernels.dot_rows(held.vectors[CACHE, 0], U[0], means[0])
+                kernels.dot_rows(storage.vectors[CACHE, 0], U[0], means[0])
                 return means
             models = _only_model(len(U))
-        held = present(self.held, models)
-        if knows_nothing(held):
+        storage = present(self.storage, models)
+        if has_no_rows(storage):
             return np.zeros((len(models), self.n_outputs))
         means = np.empty((len(models), self.n_outputs))
-        kernels.average(U, models, np.empty(len(models)), means, *held)
+        kernels.average(U, models, np.empty(len(models)), means, *storage)
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
@@ -161,53 +162,55 @@ class Regressions:
 
         `radius` has an entry for each model, or one for all.
         """
-        n, held = len(models), self.held
-        if n and models[-1] >= len(held.place):
-            present(held, models)  # which says what is wrong
+        n, storage = len(models), self.storage
+        if n and models[-1] >= len(storage.place):
+            present(storage, models)  # which says what is wrong
         scores, size = np.empty(n), 3 * n + self._packed_size
         work = _work
         if len(work) < size:
             work = _more_work(size)
-        if kernels.score(U, models, radius, work, scores, *held) == UNDECIDED:
-            kernels.score_some(U, models, radius, work, scores, *held)
+        if kernels.score(U, models, radius, work, scores, *storage) == UNDECIDED:
+            kernels.score_some(U, models, radius, work, scores, *storage)
         return scores
 
-    def leaders(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
+    def argmax_scores(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
         """For each row of U the index of the best of these models' scores, UNDECIDED at a near tie."""
-        return bulk.leaders(present(self.held, models), U, models, radius)
+        return bulk.argmax_scores(present(self.storage, models), U, models, radius)
 
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
         """A^{-1} u of row i of U under models[i]."""
         solved = np.empty((len(models), self.dim))
-        kernels.solve(U, models, 0, self.dim, solved, *present(self.held, models))
+        kernels.solve(U, models, 0, self.dim, solved, *present(self.storage, models))
         return solved
 
-    def surround(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> Surroundings:
+    def project_around(
+        self, U: FloatArray, models: IntArray, starts: IntArray, size: int
+    ) -> ProjectionAround:
         """`project` of the first output, and its change where d of that size is added to u at the starts."""
         n = len(models)
         means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
         block, packed = np.empty((n, size, size)), np.empty(self._packed_size)
-        held = present(self.held, models)
-        kernels.surround(U, models, starts, packed, means, widths, beta, cross, block, *held)
-        return Surroundings(means[:, 0], widths, beta, cross, block)
+        storage = present(self.storage, models)
+        kernels.project_around(U, models, starts, packed, means, widths, beta, cross, block, *storage)
+        return ProjectionAround(means[:, 0], widths, beta, cross, block)
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
         """A^{-1} moment of each, or of all models: (len(models), n_outputs, dim)."""
-        return reading.vectors(self.held, CACHE, models)
+        return reading.vectors(self.storage, CACHE, models)
 
     def moment_of(self, models: IntArray | None = None) -> FloatArray:
         """sum y u of each, or of all models: (len(models), n_outputs, dim)."""
-        return reading.vectors(self.held, SUMS, models)
+        return reading.vectors(self.storage, SUMS, models)
 
     def inverse_of(
         self, models: IntArray | None = None, rows: slice | None = None, columns: slice | None = None
     ) -> FloatArray:
         """A^{-1}, or a block of it, of each, or of all models: (len(models), rows, columns)."""
-        return reading.matrices(self.held, CACHE, models, rows, columns)
+        return reading.matrices(self.storage, CACHE, models, rows, columns)
 
     def gram_of(self, models: IntArray | None = None) -> FloatArray:
         """sum u u^T of each, or of all models: (len(models), dim, dim)."""
-        return reading.matrices(self.held, SUMS, models)
+        return reading.matrices(self.storage, SUMS, models)
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """What the radius of each one's confidence set depends on."""
@@ -230,20 +233,20 @@ class Regressions:
         first = np.zeros(1, dtype=np.int64)
         factor = factorise(self.gram_of(first)[0], self.ridge, self.moment_of(first)[0])
         off = rng.standard_normal((size, self.dim)) @ factor.root
-        off[:, self._mute] = 0.0
+        off[:, self._zero_inputs] = 0.0
         return np.asarray(off)
 
     # Learning
 
     def learn(self, model: int, u: FloatArray, y: FloatArray, v: FloatArray | None = None) -> float:
         """Sums and cache after one more row; returns q = u^T A^{-1} u from before it, and v = A^{-1} u."""
-        held = self.held
-        if held.place[model] < 0:
-            held = self.held = _with_room(self.held, model, 1, self.most_rows)
+        storage = self.storage
+        if storage.place[model] < 0:
+            storage = self.storage = _with_room(self.storage, model, 1, self.most_rows)
         v = _work if v is None else v
         if len(v) < len(u):
             v = _more_work(len(u))
-        q, sound = kernels.learn(model, u, y, v, *held)
+        q, sound = kernels.learn(model, u, y, v, *storage)
         if not sound:
             self.refactorise_one(model)
         return q
@@ -254,88 +257,88 @@ class Regressions:
         owners, starts, sizes = np.unique(models[order], return_index=True, return_counts=True)
         few = np.ones(len(models), dtype=bool)
         for model, start, size in zip(owners.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            if self.held.place[model] < 0:
-                self.held = _with_room(self.held, model, size, self.most_rows)
-            if size >= AT_ONCE * self.dim and self.held.place[model] >= 0:
+            if self.storage.place[model] < 0:
+                self.storage = _with_room(self.storage, model, size, self.most_rows)
+            if size >= AT_ONCE * self.dim and self.storage.place[model] >= 0:
                 rows = order[start : start + size]
                 few[rows] = False
                 self.add_rows(model, U[rows], Y[rows])
                 self.refactorise_one(model)
         if few.any():
-            self.held = forms.with_room_for_rows(self.held, int(few.sum()))
+            self.storage = forms.with_room_for_rows(self.storage, int(few.sum()))
             work = np.empty(self.dim)
-            for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.held):
+            for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.storage):
                 self.refactorise_one(int(model))
 
     def add_rows(self, model: int, U: FloatArray, Y: FloatArray) -> None:
         """Add to a model's sums alone: its cache has to be renewed after it."""
-        held = self.held = forms.make_dense(self.held, model)
-        place = held.place[model]
-        held.symmetric[SUMS, place] += forms.pack(U.T @ U)
-        held.vectors[SUMS, place] += Y.T @ U
-        held.tally[model, PULLS] += len(U)
-        held.tally[model, SQUARES:] += (Y**2).sum(axis=0)
+        storage = self.storage = forms.make_dense(self.storage, model)
+        place = storage.place[model]
+        storage.symmetric[SUMS, place] += forms.pack(U.T @ U)
+        storage.vectors[SUMS, place] += Y.T @ U
+        storage.tally[model, PULLS] += len(U)
+        storage.tally[model, SQUARES:] += (Y**2).sum(axis=0)
 
     def add_sums(self, other: "Regressions") -> None:
         """Add the sums of other regressions of the same shape: caches have to be renewed after it."""
-        theirs = other.held
+        theirs = other.storage
         pulls, squares = self.pulls + other.pulls, self.squares + other.squares
         for place, model in enumerate(theirs.owner[: theirs.counts[DENSE_COUNT]].tolist()):
-            self.held = forms.make_dense(self.held, model)
-            mine = self.held.place[model]
-            self.held.symmetric[SUMS, mine] += theirs.symmetric[SUMS, place]
-            self.held.vectors[SUMS, mine] += theirs.vectors[SUMS, place]
+            self.storage = forms.make_dense(self.storage, model)
+            mine = self.storage.place[model]
+            self.storage.symmetric[SUMS, mine] += theirs.symmetric[SUMS, place]
+            self.storage.vectors[SUMS, mine] += theirs.vectors[SUMS, place]
         for row in forms.live_rows(theirs):
             self.learn(int(theirs.links[row, OWNER]), theirs.rows[SUMS, row], theirs.values[SUMS, row])
-        self.held.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
-        self.held.tally[:, SQUARES:] = squares
+        self.storage.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
+        self.storage.tally[:, SQUARES:] = squares
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
         if keep < 1.0:
-            held = self.held
-            held.symmetric[SUMS] *= keep
-            held.vectors[SUMS] *= keep
-            held.rows[SUMS] *= np.sqrt(keep)
-            held.values[SUMS] *= np.sqrt(keep)
-            held.tally[:, PULLS] *= keep
-            held.tally[:, SQUARES:] *= keep
+            storage = self.storage
+            storage.symmetric[SUMS] *= keep
+            storage.vectors[SUMS] *= keep
+            storage.rows[SUMS] *= np.sqrt(keep)
+            storage.values[SUMS] *= np.sqrt(keep)
+            storage.tally[:, PULLS] *= keep
+            storage.tally[:, SQUARES:] *= keep
             self.refactorise()
 
     def add(self, n_models: int = 1) -> None:
         """Append models that know nothing."""
-        self.held = forms.add_cold(self.held, n_models)
+        self.storage = forms.add_cold(self.storage, n_models)
 
     def remove(self, model: int) -> None:
         """Drop a model and all it learnt; later ones move down by one."""
-        self.held = forms.remove(self.held, model)
+        self.storage = forms.remove(self.storage, model)
 
     # The cache
 
-    def set_prior(self, ridge: FloatArray, mute: BoolArray | None = None) -> None:
+    def set_prior(self, ridge: FloatArray, zero_inputs: BoolArray | None = None) -> None:
         """Another Lambda: caches have to be renewed after it. Mute coordinates have width 0."""
         self.ridge = ridge
-        self._mute = np.zeros(self.dim, dtype=np.bool_) if mute is None else mute
+        self._zero_inputs = np.zeros(self.dim, dtype=np.bool_) if zero_inputs is None else zero_inputs
         # Lambda^{-1}, the inverse before the first row: to the last bit what a factorisation makes of it.
-        self.held.prior[:] = np.where(self._mute, 0.0, (1.0 / np.sqrt(ridge)) ** 2)
+        self.storage.prior[:] = np.where(self._zero_inputs, 0.0, (1.0 / np.sqrt(ridge)) ** 2)
 
     def refactorise(self) -> None:
         """Renew every cache from sums and prior."""
-        kernels.whiten_all(np.empty(self.dim), *self.held)
-        for model in np.flatnonzero((self.held.place < 0) & (self.held.tally[:, LOSS] > MAX_LOSS)):
-            self.held = forms.make_dense(self.held, int(model))
-        for model in self.held.owner[: self.held.counts[DENSE_COUNT]].tolist():
+        kernels.whiten_all(np.empty(self.dim), *self.storage)
+        for model in np.flatnonzero((self.storage.place < 0) & (self.storage.tally[:, LOSS] > MAX_LOSS)):
+            self.storage = forms.make_dense(self.storage, int(model))
+        for model in self.storage.owner[: self.storage.counts[DENSE_COUNT]].tolist():
             self.refactorise_one(model)
 
     def refactorise_one(self, model: int) -> None:
         """Renew one, in the dense form: rows that lost digits would lose them again."""
-        held = self.held = forms.make_dense(self.held, model)
-        place, one = held.place[model], np.array([model])
-        factor = factorise(self.gram_of(one)[0], self.ridge, held.vectors[SUMS, place])
-        factor.inverse[self._mute] = 0.0
-        held.symmetric[CACHE, place] = forms.pack(factor.inverse)
-        held.vectors[CACHE, place] = factor.solution
-        tally = held.tally[model]
+        storage = self.storage = forms.make_dense(self.storage, model)
+        place, one = storage.place[model], np.array([model])
+        factor = factorise(self.gram_of(one)[0], self.ridge, storage.vectors[SUMS, place])
+        factor.inverse[self._zero_inputs] = 0.0
+        storage.symmetric[CACHE, place] = forms.pack(factor.inverse)
+        storage.vectors[CACHE, place] = factor.solution
+        tally = storage.tally[model]
         tally[LOG_DET] = max(factor.log_det - float(np.log(self.ridge).sum()), 0.0)
         tally[LOSS] = tally[AGE] = 0.0
 
@@ -343,12 +346,12 @@ class Regressions:
 
     def arrays(self) -> Arrays:
         """Sums and cache; the cache too, so that loaded regressions go on bit by bit."""
-        return forms.arrays(self.held)
+        return forms.arrays(self.storage)
 
     def restore(self, stored: Stored, n_models: int) -> None:
         """Take back what `arrays` gave, checked against this object's shape; the prior stays."""
-        prior = self.held.prior
-        self.held = forms.restored(stored, n_models, self.dim, self.n_outputs)._replace(prior=prior)
+        prior = self.storage.prior
+        self.storage = forms.restored(stored, n_models, self.dim, self.n_outputs)._replace(prior=prior)
 
 
 def _more_work(size: int) -> FloatArray:
@@ -365,8 +368,8 @@ def _only_model(rows: int) -> IntArray:
     return _THE_ONLY if rows == 1 else np.zeros(rows, dtype=np.int64)
 
 
-def _with_room(held: kernels.Held, model: int, rows: int, most_rows: int) -> kernels.Held:
+def _with_room(storage: kernels.Storage, model: int, rows: int, most_rows: int) -> kernels.Storage:
     """Room for more rows of a model that is not dense, or is not to be any longer."""
-    if held.tally[model, AGE] + rows > most_rows:
-        return forms.make_dense(held, model)
-    return forms.with_room_for_rows(held, rows)
+    if storage.tally[model, AGE] + rows > most_rows:
+        return forms.make_dense(storage, model)
+    return forms.with_room_for_rows(storage, rows)

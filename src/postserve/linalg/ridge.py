@@ -32,7 +32,7 @@ class RidgeModels(Regressions):
     ) -> None:
         self.prior = prior = BlockPrior(blocks, n_outputs=n_outputs, ridge=ridge)
         super().__init__(n_models, prior.ridge, n_outputs=n_outputs, most_rows=most_rows)
-        self.set_prior(prior.ridge, prior.mute)
+        self.set_prior(prior.ridge, prior.zero_inputs)
 
     @property
     def order_free(self) -> bool:
@@ -43,7 +43,7 @@ class RidgeModels(Regressions):
         """One more row: the sums first, then the cache, then the prior if it is due."""
         prior = self.prior
         prior.updates += 1
-        due = prior.evidence and prior.is_due(u, y, len(self.held.place))
+        due = prior.evidence and prior.is_due(u, y, len(self.storage.place))
         self.learn(model, u, y)
         if due:
             prior.renew(self)
@@ -75,7 +75,7 @@ class RidgeModels(Regressions):
 
     def take_prior(self) -> None:
         """Renew every cache under the prior as it is now."""
-        self.set_prior(self.prior.ridge, self.prior.mute)
+        self.set_prior(self.prior.ridge, self.prior.zero_inputs)
         self.refactorise()
 
     def units(self) -> evidence.Units:
@@ -84,22 +84,23 @@ class RidgeModels(Regressions):
 
     def objective(self, start: FloatArray | None) -> evidence.Objective:
         """The evidence of all rounds; the caches say what it is at the prior in force."""
-        models, units = self.held.owner[: self.held.counts[DENSE_COUNT]], self.units()
+        models, units = self.storage.owner[: self.storage.counts[DENSE_COUNT]], self.units()
         objective = evidence.Objective(sums_of(self, models), self.prior.sizes, units, self._rows())
         if start is not None and start.all() and units.blocks.all() and units.outputs.all():
-            objective.know(
+            objective.set_known_point(
                 np.log(start / units.blocks),
                 self.inverse_of(models),
-                self.held.vectors[CACHE, : len(models)],
+                self.storage.vectors[CACHE, : len(models)],
                 float(self.log_det[models].sum()),
             )
         return objective
 
     def _rows(self) -> evidence.Rows:
         """The rows of all that are not dense."""
-        held, live = self.held, forms.live_rows(self.held)
-        rounds = float(self.pulls[held.place < 0].sum())
-        return evidence.Rows(held.links[live, OWNER], held.rows[SUMS, live], held.values[SUMS, live], rounds)
+        storage, live = self.storage, forms.live_rows(self.storage)
+        rounds = float(self.pulls[storage.place < 0].sum())
+        u, y = storage.rows[SUMS, live], storage.values[SUMS, live]
+        return evidence.Rows(storage.links[live, OWNER], u, y, rounds)
 
     # State
 
@@ -111,7 +112,7 @@ class RidgeModels(Regressions):
         """Take back what `arrays` gave, checked against this object's shape."""
         self.prior.restore(stored)
         super().restore(stored, n_models)
-        self.set_prior(self.prior.ridge, self.prior.mute)
+        self.set_prior(self.prior.ridge, self.prior.zero_inputs)
 
 
 def one_regression(
@@ -130,9 +131,9 @@ def one_regression(
 
 def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
     """The sums of u_k² and of y_o² over all models, and of how many rounds."""
-    held = models.held
-    dense = forms.diagonal(held.symmetric[SUMS, : held.counts[DENSE_COUNT]], models.dim)
-    rows = held.rows[SUMS, forms.live_rows(held)]
+    storage = models.storage
+    dense = forms.diagonal(storage.symmetric[SUMS, : storage.counts[DENSE_COUNT]], models.dim)
+    rows = storage.rows[SUMS, forms.live_rows(storage)]
     u = dense.sum(axis=0) + (rows**2).sum(axis=0)
     return u, models.squares.sum(axis=0), float(models.pulls.sum())
 

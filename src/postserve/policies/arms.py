@@ -171,13 +171,13 @@ class ArmModels:
         """
         return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
 
-    def leaders(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
+    def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of the best `score` of each row under any of the slots, UNDECIDED at a near tie.
 
         Arms that share a model all tie; a hybrid's rows are asked for one by one.
         """
         if self.model == "disjoint" and isinstance(self.models, RidgeModels):
-            return self.models.leaders(U, slots, zeta)
+            return self.models.argmax_scores(U, slots, zeta)
         return np.full(len(U), UNDECIDED)
 
     def optimistic(
@@ -193,7 +193,8 @@ class ArmModels:
 
         The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
         """
-        means, widths, beta, cross, block = self.models.surround(U, self.models_of(slots), *self._moving)
+        models = self.models_of(slots)
+        means, widths, beta, cross, block = self.models.project_around(U, models, *self._moving)
         radius = np.empty(len(slots))
         radius[:] = zeta  # np.full takes four times as long
         candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)

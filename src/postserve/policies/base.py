@@ -122,7 +122,7 @@ class BasePolicy(HasSteps, abstract=True):
         x, slot, z = _checked_round(self, x, arm, z)
         reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
-        self._settle(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
+        self._fill_z_and_credit(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
 
     def update_batch(
         self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
@@ -209,12 +209,12 @@ class BasePolicy(HasSteps, abstract=True):
     @general_way
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
         z_hat = None if z is None else self._observe(x, slot, z)
-        self._settle(x, slot, z, reward, z_hat)
+        self._fill_z_and_credit(x, slot, z, reward, z_hat)
 
-    def _settle(
+    def _fill_z_and_credit(
         self, x: FloatArray, slot: int, z: FloatArray | None, reward: float, z_hat: FloatArray | None
     ) -> None:
-        """Credit the arm, after deciding what to do about a z that never came."""
+        """Refuse, impute or drop a missing z, as `missing_z` says; then credit the arm."""
         if z is None and self.dim_z is not None:
             if self.missing_z == "raise":
                 _refuse_missing_z(self)
@@ -286,13 +286,13 @@ class ChoosesFromX(ABC):
             chosen = ((slots, *self._pick(self._scores(x, slots), rng)) for x, slots in placed)
             return batch(arm_set.decision(*each) for each in chosen)
         slots = np.sort(slots)
-        indices, propensities = self._leaders(rounds, slots), np.ones(len(rounds))
+        indices, propensities = self._argmax_scores(rounds, slots), np.ones(len(rounds))
         for i in np.flatnonzero(indices == UNDECIDED):
             indices[i], propensities[i] = self._pick(self._scores(rounds[i], slots), rng)
         return Decisions(arm_set.ids[slots[indices]], propensities)
 
     @general_way
-    def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
+    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
         """For each row the index of the slot that `_pick` would take, UNDECIDED where it must be asked."""
         return np.full(len(X), UNDECIDED)
 

@@ -26,7 +26,7 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     Decision(arm=0, propensity=1.0)
     """
 
-    _shared = ("x_features",)
+    _copied_by_reference = ("x_features",)
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     # Fast paths: many rounds at once
 
     @fast_path
-    def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
-        return self._arms.leaders(self._arms.stack(X), slots, self._arms.radius(slots))
+    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
+        return self._arms.argmax_scores(self._arms.stack(X), slots, self._arms.radius(slots))
 
     @fast_path
     def _update_batch(

@@ -30,7 +30,7 @@ class LinUCBOracle(LinearPolicy):
     Decision(arm=1, propensity=1.0)
     """
 
-    _shared = ("x_features", "z_features")
+    _copied_by_reference = ("x_features", "z_features")
     sees_z: ClassVar[Literal[True]] = True
 
     def __init__(

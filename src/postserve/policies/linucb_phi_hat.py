@@ -65,7 +65,7 @@ class LinUCBPhiHat(PoLinUCB):
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
         self._map_errors = 0.0  # sum_s e_s
 
-    _leaders = PoLinUCB._leaders
+    _argmax_scores = PoLinUCB._argmax_scores
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
         """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""

@@ -55,7 +55,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     Decision(arm=0, propensity=1.0)
     """
 
-    _shared = ("x_features", "z_features")
+    _copied_by_reference = ("x_features", "z_features")
     _phi_hat: PhiHat
     _z_blocks: ClassVar[tuple[str, ...]] = ("z",)  # where phi_hat(x) stands in u when arms are scored
 
@@ -111,7 +111,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     @fast_path
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
         if z is None:
-            self._settle(x, slot, z, reward, None)
+            self._fill_z_and_credit(x, slot, z, reward, None)
         else:
             self._phi_hat.learn(x, slot, z)
             self._credit(x, slot, z, reward, None)
@@ -126,8 +126,8 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
             super()._update_batch(X, slots, Z, rewards)
 
     @fast_path
-    def _leaders(self, X: FloatArray, slots: IntArray) -> IntArray:
+    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
         if self.optimism != "plugin" or not self._phi_hat.is_one_for_all:
-            return super()._leaders(X, slots)
+            return super()._argmax_scores(X, slots)
         Z_hat = [self._phi_hat.predict(X, slots)] * len(self._z_blocks)
-        return self._arms.leaders(self._arms.stack(X, *Z_hat), slots, self._radius(slots))
+        return self._arms.argmax_scores(self._arms.stack(X, *Z_hat), slots, self._radius(slots))

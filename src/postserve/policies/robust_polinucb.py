@@ -25,7 +25,7 @@ class RobustPoLinUCB(PoLinUCB):
     """
 
     _z_blocks = ("z", "z_hat")  # both move together with z when optimism does
-    _leaders = PoLinUCB._leaders
+    _argmax_scores = PoLinUCB._argmax_scores
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None

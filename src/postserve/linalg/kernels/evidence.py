@@ -62,7 +62,7 @@ def add_row_blocks(
 ) -> float:
     """`add_blocks` of models that have only rows, those of model k from starts[k] on.
 
-    With g and c as in `models.Held`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c².
+    With g and c as in `models.Storage`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c².
     Returns the sum of log det A - log det Lambda. A model whose rows lose more digits than `max_loss` allows
     is only marked as lost. G, C, m and along are scratch.
     """

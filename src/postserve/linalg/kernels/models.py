@@ -1,8 +1,8 @@
 """Ridge regressions in their three forms: reading and learning.
 
-Kernels that are called from Python take what they work on as `*arrays`, the fields of `Held` in their order:
-a tuple costs more to hand over than all that is done with it. Those they call are inlined where they take a
-`Held`, which would be counted up and down once an array otherwise.
+Kernels that Python calls take the fields of `Storage` as `*arrays`, in their order: handing over a tuple
+costs more than all that is done with it. Those they call are inlined where they take a `Storage`, whose
+references would be counted otherwise.
 
 Symmetric matrices are packed: the rows of the lower triangle, one after the other. That is half of the
 bytes, and u^T P u is one product with the packed u u^T, its off-diagonal entries doubled.
@@ -45,8 +45,8 @@ MAX_LOSS = 1e6
 since the last factorisation is the drift, free of units. At this much it is 2e-10."""
 
 
-class Held(NamedTuple):
-    """All that ridge regressions hold, each in one of three forms (`forms.py`); kernels change it in place.
+class Storage(NamedTuple):
+    """All arrays of ridge regressions, each in one of three forms (`forms.py`); kernels change them in place.
 
     Of a model that is dense: gram and A^{-1}, moment and weights. Of one that is not: its rows (u, y), and
     g = A^{-1} u / sqrt(1 + q) and c = (y - w·u) / sqrt(1 + q) with q = u^T A^{-1} u, A and w being those from
@@ -183,45 +183,47 @@ def in_order(models: IntArray) -> bool:
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def look(held: Held, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray) -> None:
+def project_all_but_dense(
+    storage: Storage, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray
+) -> None:
     """means[i, o] = w_o·u_i, and squares[i] = u_i^T A^{-1} u_i but where the model is dense: UNKNOWN there.
 
     U has a row for each of models, or one for all of them, here and below.
     """
     one, n = U.shape[0] == 1, models.shape[0]
     # One u for all models: their rows are read in the order in which they lie, not model by model.
-    stream = one and n == held.place.shape[0] and n > 1 and in_order(models)
+    stream = one and n == storage.place.shape[0] and n > 1 and in_order(models)
     outputs, cold = means.shape[1], 0.0
     for i in range(n):
         u = U[0 if one else i]
         if i == 0 or not one:
-            cold = prior_square(held.prior, u)
-        place = held.place[models[i]]
+            cold = prior_square(storage.prior, u)
+        place = storage.place[models[i]]
         if place >= 0:
             for o in range(outputs):
-                means[i, o] = dot(held.vectors[CACHE, place, o], u)
+                means[i, o] = dot(storage.vectors[CACHE, place, o], u)
             squares[i] = UNKNOWN
         else:
             fill(means[i], 0.0)
             squares[i] = cold
             row = NOBODY if stream else FIRST_ROW - place
             while row > NOBODY:
-                along = dot(held.rows[CACHE, row], u)
+                along = dot(storage.rows[CACHE, row], u)
                 squares[i] -= along * along
                 for o in range(outputs):
-                    means[i, o] += held.values[CACHE, row, o] * along
-                row = held.links[row, PREVIOUS]
+                    means[i, o] += storage.values[CACHE, row, o] * along
+                row = storage.links[row, PREVIOUS]
     if stream:
         u = U[0]
-        for row in range(held.counts[ROW_COUNT]):
-            model = held.links[row, OWNER]
+        for row in range(storage.counts[ROW_COUNT]):
+            model = storage.links[row, OWNER]
             if model != NOBODY:
-                along = dot(held.rows[CACHE, row], u)
+                along = dot(storage.rows[CACHE, row], u)
                 squares[model] -= along * along
                 for o in range(outputs):
-                    means[model, o] += held.values[CACHE, row, o] * along
+                    means[model, o] += storage.values[CACHE, row, o] * along
     for i in range(n):
-        if held.place[models[i]] < 0:
+        if storage.place[models[i]] < 0:
             squares[i] = max(squares[i], 0.0)
 
 
@@ -286,7 +288,7 @@ def project_row(
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def average(U: FloatArray, models: IntArray, work: FloatArray, means: FloatArray, *arrays: Array) -> None:
     """means[i, o] = w_o·u_i."""
-    look(Held(*arrays), U, models, means, work)
+    project_all_but_dense(Storage(*arrays), U, models, means, work)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -299,8 +301,8 @@ def project(
     *arrays: Array,
 ) -> None:
     """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i; `packed` is scratch."""
-    held = Held(*arrays)
-    look(held, U, models, means, squares)
+    storage = Storage(*arrays)
+    project_all_but_dense(storage, U, models, means, squares)
     if shares_u(U, models):
         pack_outer(U[0], 2.0, packed)
     waiting, count = np.empty(models.shape[0], dtype=np.int64), 0
@@ -309,7 +311,7 @@ def project(
             waiting[count] = i
             count += 1
     # not count itself: it begins as a literal, for which Numba would compile `dense_squares` once more
-    dense_squares(held.symmetric[CACHE], held.place, models, U, packed, waiting[:count], squares)
+    dense_squares(storage.symmetric[CACHE], storage.place, models, U, packed, waiting[:count], squares)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -322,13 +324,13 @@ def score(
     how often. radius has an entry for each of models or one for all. Where this is not every model at one u
     it returns UNDECIDED and does nothing: `score_some` scores any models, and few need it compiled.
     """
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     n = models.shape[0]
-    if not (U.shape[0] == 1 and n == held.place.shape[0] and in_order(models)):
+    if not (U.shape[0] == 1 and n == storage.place.shape[0] and in_order(models)):
         return UNDECIDED
     means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
-    score_all_but_dense(held, U[0], radius, packed, means, squares, scores)
-    return int(score_dense(held, U, models, radius, packed, means, squares, scores))
+    score_all_but_dense(storage, U[0], radius, packed, means, squares, scores)
+    return int(score_dense(storage, U, models, radius, packed, means, squares, scores))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -336,19 +338,19 @@ def score_some(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
 ) -> int:
     """`score` of any models, at one u or at one for each."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     n = models.shape[0]
     means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
-    look(held, U, models, means.reshape(n, 1), squares)
+    project_all_but_dense(storage, U, models, means.reshape(n, 1), squares)
     for i in range(n):
         if squares[i] != UNKNOWN:
             scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i])
-    return int(score_dense(held, U, models, radius, packed, means, squares, scores))
+    return int(score_dense(storage, U, models, radius, packed, means, squares, scores))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_all_but_dense(
-    held: Held,
+    storage: Storage,
     u: FloatArray,
     radius: FloatArray,
     work: FloatArray,
@@ -360,29 +362,29 @@ def score_all_but_dense(
 
     Cold models are all alike, and rows are read in the order in which they lie.
     """
-    cold = prior_square(held.prior, u)
+    cold = prior_square(storage.prior, u)
     width = np.sqrt(cold)
     for i in range(scores.shape[0]):
         scores[i] = entry(radius, i) * width
-    dense = held.counts[DENSE_COUNT]
-    dots(held.vectors[CACHE, :dense, 0], u, work)
+    dense = storage.counts[DENSE_COUNT]
+    dots(storage.vectors[CACHE, :dense, 0], u, work)
     for place in range(dense):
-        means[held.owner[place]] = work[place]
-    for row in range(held.counts[ROW_COUNT]):
-        model = held.links[row, OWNER]
+        means[storage.owner[place]] = work[place]
+    for row in range(storage.counts[ROW_COUNT]):
+        model = storage.links[row, OWNER]
         if model != NOBODY:
-            if held.links[row, PREVIOUS] == NOBODY:
+            if storage.links[row, PREVIOUS] == NOBODY:
                 means[model], squares[model] = 0.0, cold
-            along = dot(held.rows[CACHE, row], u)
-            means[model] += held.values[CACHE, row, 0] * along
+            along = dot(storage.rows[CACHE, row], u)
+            means[model] += storage.values[CACHE, row, 0] * along
             squares[model] -= along * along
-            if held.place[model] == FIRST_ROW - row:
+            if storage.place[model] == FIRST_ROW - row:
                 scores[model] = means[model] + entry(radius, model) * np.sqrt(max(squares[model], 0.0))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_dense(
-    held: Held,
+    storage: Storage,
     U: FloatArray,
     models: IntArray,
     radius: FloatArray,
@@ -392,32 +394,32 @@ def score_dense(
     scores: FloatArray,
 ) -> int:
     """The rest of `score`: dense models, their means being known, and the scores of all others."""
-    n, one, dense, leader, best = models.shape[0], U.shape[0] == 1, 0, NOBODY, -np.inf
+    n, one, dense, best_dense, best = models.shape[0], U.shape[0] == 1, 0, NOBODY, -np.inf
     for i in range(n):
-        if held.place[models[i]] < 0:
+        if storage.place[models[i]] < 0:
             best = max(best, scores[i])
         else:
             dense += 1
             scores[i] = means[i]
-            if leader == NOBODY or means[i] > means[leader]:
-                leader = i
+            if best_dense == NOBODY or means[i] > means[best_dense]:
+                best_dense = i
     computed = 0
     if dense == 0:
         return computed
     if shares_u(U, models):
         pack_outer(U[0], 2.0, packed)
-    inverse, waiting, count, widest = held.symmetric[CACHE], np.empty(FLOCK, dtype=np.int64), 1, -1.0
+    inverse, waiting, count, widest = storage.symmetric[CACHE], np.empty(FLOCK, dtype=np.int64), 1, -1.0
     # The dense one with the best mean is among the first four: it sets what the others have to reach.
-    waiting[0], enough = leader, 4
+    waiting[0], enough = best_dense, 4
     for i in range(n):
-        if held.place[models[i]] >= 0 and i != leader:
+        if storage.place[models[i]] >= 0 and i != best_dense:
             if widest < 0.0 or not one:
-                widest = MARGIN * np.sqrt(prior_square(held.prior, U[0 if one else i]))
+                widest = MARGIN * np.sqrt(prior_square(storage.prior, U[0 if one else i]))
             if means[i] + entry(radius, i) * widest >= best:
                 waiting[count] = i
                 count += 1
         if count == enough or (count and i == n - 1):
-            dense_squares(inverse, held.place, models, U, packed, waiting[:count], squares)
+            dense_squares(inverse, storage.place, models, U, packed, waiting[:count], squares)
             for k in range(count):
                 j = waiting[k]
                 scores[j] = means[j] + entry(radius, j) * np.sqrt(squares[j])
@@ -463,18 +465,18 @@ def nth(scores: FloatArray, value: float, n: int) -> int:
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray, *arrays: Array) -> None:
     """V[i] = A^{-1} u_i, its coordinates from start to stop."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     for i in range(models.shape[0]):
         fill(V[i], 0.0)
-        add_solved(held, models[i], U[0 if U.shape[0] == 1 else i], start, V[i])
+        add_solved(storage, models[i], U[0 if U.shape[0] == 1 else i], start, V[i])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_solved(held: Held, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
+def add_solved(storage: Storage, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
     """v += A^{-1} u, the coordinates from start on that there is room for."""
-    dim, size, place = u.shape[0], v.shape[0], held.place[model]
+    dim, size, place = u.shape[0], v.shape[0], storage.place[model]
     if place >= 0:
-        P = held.symmetric[CACHE, place]
+        P = storage.symmetric[CACHE, place]
         if size == dim:
             add_multiplied(P, u, v)
             return
@@ -486,40 +488,40 @@ def add_solved(held: Held, model: int, u: FloatArray, start: int, v: FloatArray)
             v[j - start] += total
         return
     for j in range(size):
-        v[j] += held.prior[start + j] * u[start + j]
+        v[j] += storage.prior[start + j] * u[start + j]
     row = FIRST_ROW - place
     while row > NOBODY:
-        g = held.rows[CACHE, row]
+        g = storage.rows[CACHE, row]
         along = dot(g, u)
         for j in range(size):
             v[j] -= along * g[start + j]
-        row = held.links[row, PREVIOUS]
+        row = storage.links[row, PREVIOUS]
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> None:
     """The moment, or the weights, of each: (models, outputs, dim)."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     for i in range(models.shape[0]):
         for o in range(out.shape[1]):
             fill(out[i, o], 0.0)
-            add_vector(held, plane, models[i], o, 0, out[i, o])
+            add_vector(storage, plane, models[i], o, 0, out[i, o])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_vector(held: Held, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
+def add_vector(storage: Storage, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
     """out += moment or weights of one output, the coordinates from start on that there is room for."""
-    place = held.place[model]
+    place = storage.place[model]
     if place >= 0:
-        whole = held.vectors[plane, place, output]
+        whole = storage.vectors[plane, place, output]
         for k in range(out.shape[0]):
             out[k] += whole[start + k]
     row = FIRST_ROW - place
     while row > NOBODY:
-        value, along = held.values[plane, row, output], held.rows[plane, row]
+        value, along = storage.values[plane, row, output], storage.rows[plane, row]
         for k in range(out.shape[0]):
             out[k] += value * along[start + k]
-        row = held.links[row, PREVIOUS]
+        row = storage.links[row, PREVIOUS]
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -545,44 +547,44 @@ def matrices(
     plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
 ) -> None:
     """The gram, or A^{-1}, of each, a block of it: (models, rows, columns)."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     for i in range(models.shape[0]):
-        place = held.place[models[i]]
-        if place >= 0 and out.shape[1] == out.shape[2] == held.prior.shape[0]:
-            unpack(held.symmetric[plane, place], out[i])
+        place = storage.place[models[i]]
+        if place >= 0 and out.shape[1] == out.shape[2] == storage.prior.shape[0]:
+            unpack(storage.symmetric[plane, place], out[i])
         else:
             for j in range(out.shape[1]):
                 fill(out[i, j], 0.0)
-            add_matrix(held, plane, models[i], first_row, first_column, out[i])
+            add_matrix(storage, plane, models[i], first_row, first_column, out[i])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_matrix(
-    held: Held, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
+    storage: Storage, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
 ) -> None:
     """out += the gram or A^{-1}, the block from there on that there is room for."""
-    place, (rows, columns) = held.place[model], out.shape
+    place, (rows, columns) = storage.place[model], out.shape
     for j in range(rows):
         for k in range(columns):
             low, high = first_row + j, first_column + k
             if low > high:
                 low, high = high, low
             if place >= 0:
-                out[j, k] += held.symmetric[plane, place, high * (high + 1) // 2 + low]
+                out[j, k] += storage.symmetric[plane, place, high * (high + 1) // 2 + low]
             elif plane == CACHE and low == high:
-                out[j, k] += held.prior[low]
+                out[j, k] += storage.prior[low]
     row = FIRST_ROW - place
     while row > NOBODY:
-        along = held.rows[plane, row]
+        along = storage.rows[plane, row]
         for j in range(rows):
             by = -along[first_row + j] if plane == CACHE else along[first_row + j]
             for k in range(columns):
                 out[j, k] += by * along[first_column + k]
-        row = held.links[row, PREVIOUS]
+        row = storage.links[row, PREVIOUS]
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def surround(
+def project_around(
     U: FloatArray,
     models: IntArray,
     starts: IntArray,
@@ -599,7 +601,7 @@ def surround(
     With d added to u in all of these, means change by beta·d, squared widths by 2 cross·d + d^T block d.
     """
     project(U, models, packed, means, widths, *arrays)
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     for i in range(models.shape[0]):
         widths[i] = np.sqrt(widths[i])
         fill(beta[i], 0.0)
@@ -608,14 +610,14 @@ def surround(
             fill(block[i, j], 0.0)
         u = U[0 if U.shape[0] == 1 else i]
         for start in starts:
-            add_vector(held, CACHE, models[i], 0, start, beta[i])
-            add_solved(held, models[i], u, start, cross[i])
+            add_vector(storage, CACHE, models[i], 0, start, beta[i])
+            add_solved(storage, models[i], u, start, cross[i])
             for other in starts:
-                add_matrix(held, CACHE, models[i], start, other, block[i])
+                add_matrix(storage, CACHE, models[i], start, other, block[i])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def through_shared(
+def add_shared_level(
     ridge: FloatArray,
     shared: FloatArray,
     shared_weights: FloatArray,
@@ -639,8 +641,8 @@ def through_shared(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def lead_in_turn(
-    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, leaders: IntArray, *arrays: Array
+def argmax_scores_in_turn(
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, indices: IntArray, *arrays: Array
 ) -> int:
     """The index of the best `score` of each row, UNDECIDED if shared; returns the widths computed."""
     n, computed = models.shape[0], 0
@@ -651,7 +653,7 @@ def lead_in_turn(
             widths = score_some(U[i : i + 1], models, radius, rest, scores, *arrays)
         computed += widths
         index, ties = best(scores)
-        leaders[i] = index if ties == 1 else UNDECIDED
+        indices[i] = index if ties == 1 else UNDECIDED
     return computed
 
 
@@ -672,13 +674,13 @@ def dot_blocks(V: FloatArray, U: FloatArray, out: FloatArray) -> None:
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
-def lead(
+def argmax_beyond_rounding(
     means: FloatArray,
     squares: FloatArray,
     radius: FloatArray,
     cold: FloatArray,
     norms: FloatArray,
-    leaders: IntArray,
+    indices: IntArray,
 ) -> None:
     """The index of the best mean + radius sqrt(square) of each row, UNDECIDED where rounding could matter.
 
@@ -702,7 +704,7 @@ def lead(
                 second, most, top = most, score + off, j
             elif score + off > second:
                 second = score + off
-        leaders[i] = index if index == top and least > second else UNDECIDED
+        indices[i] = index if index == top and least > second else UNDECIDED
 
 
 # Learning
@@ -711,22 +713,24 @@ def lead(
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Array) -> tuple[float, bool]:
     """`learn_row` for those who call from Python."""
-    return learn_row(Held(*arrays), model, u, y, v)
+    return learn_row(Storage(*arrays), model, u, y, v)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def learn_row(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> tuple[float, bool]:
+def learn_row(
+    storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatArray
+) -> tuple[float, bool]:
     """One more row of one model, for which there is room.
 
     Sums first, then what is kept of A^{-1} and the weights, by Sherman and Morrison's formula in either
     form. Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; v becomes
     A^{-1} u from before.
     """
-    tally, place, v = held.tally[model], held.place[model], v[: u.shape[0]]
+    tally, place, v = storage.tally[model], storage.place[model], v[: u.shape[0]]
     tally[PULLS] += 1.0
     for o in range(y.shape[0]):
         tally[SQUARES + o] += y[o] * y[o]
-    q = rank_one(held, place, u, y, v) if place >= 0 else append(held, model, u, y, v)
+    q = rank_one(storage, place, u, y, v) if place >= 0 else append(storage, model, u, y, v)
     tally[AGE] += 1.0
     tally[LOSS] += abs(q)
     tally[LOG_DET] += np.log1p(q)
@@ -734,17 +738,17 @@ def learn_row(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArra
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def rank_one(held: Held, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+def rank_one(storage: Storage, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
     """`learn_row` of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
-    inverse, weights = held.symmetric[CACHE, place], held.vectors[CACHE, place]
-    add_outer(held.symmetric[SUMS, place], 1.0, u)
+    inverse, weights = storage.symmetric[CACHE, place], storage.vectors[CACHE, place]
+    add_outer(storage.symmetric[SUMS, place], 1.0, u)
     fill(v, 0.0)
     add_multiplied(inverse, u, v)
     q = dot(u, v)
     gain = 1.0 / (1.0 + q)
     add_outer(inverse, -gain, v)
     for o in range(y.shape[0]):
-        w, b = weights[o], held.vectors[SUMS, place, o]
+        w, b = weights[o], storage.vectors[SUMS, place, o]
         by = gain * (y[o] - dot(w, u))
         for k in range(u.shape[0]):
             w[k] += by * v[k]
@@ -753,16 +757,16 @@ def rank_one(held: Held, place: int, u: FloatArray, y: FloatArray, v: FloatArray
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def append(held: Held, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
     """`learn_row` of a model that keeps its rows: one more (u, y), and its g and c."""
-    row = held.counts[ROW_COUNT]
-    held.counts[ROW_COUNT] = row + 1
-    held.links[row, OWNER] = model
-    held.links[row, PREVIOUS] = FIRST_ROW - held.place[model]
-    held.place[model] = FIRST_ROW - row
-    copy(held.rows[SUMS, row], u)
-    copy(held.values[SUMS, row], y)
-    return float(whiten(held.prior, held.links, held.rows, held.values, row, v))
+    row = storage.counts[ROW_COUNT]
+    storage.counts[ROW_COUNT] = row + 1
+    storage.links[row, OWNER] = model
+    storage.links[row, PREVIOUS] = FIRST_ROW - storage.place[model]
+    storage.place[model] = FIRST_ROW - row
+    copy(storage.rows[SUMS, row], u)
+    copy(storage.values[SUMS, row], y)
+    return float(whiten(storage.prior, storage.links, storage.rows, storage.values, row, v))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -795,14 +799,14 @@ def whiten(
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def whiten_all(v: FloatArray, *arrays: Array) -> None:
     """g and c of all rows, and their models' tally of them, under the prior that holds now."""
-    held = Held(*arrays)
-    for row in range(held.counts[ROW_COUNT]):
-        model = held.links[row, OWNER]
+    storage = Storage(*arrays)
+    for row in range(storage.counts[ROW_COUNT]):
+        model = storage.links[row, OWNER]
         if model != NOBODY:
-            tally = held.tally[model]
-            if held.links[row, PREVIOUS] == NOBODY:
+            tally = storage.tally[model]
+            if storage.links[row, PREVIOUS] == NOBODY:
                 tally[LOG_DET] = tally[LOSS] = tally[AGE] = 0.0
-            q = whiten(held.prior, held.links, held.rows, held.values, row, v)
+            q = whiten(storage.prior, storage.links, storage.rows, storage.values, row, v)
             tally[AGE] += 1.0
             tally[LOSS] += q
             tally[LOG_DET] += np.log1p(q)
@@ -811,10 +815,10 @@ def whiten_all(v: FloatArray, *arrays: Array) -> None:
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *arrays: Array) -> IntArray:
     """One row after the other; returns the models whose cache can no longer be trusted."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     lost = []
     for i in range(models.shape[0]):
-        _, sound = learn_row(held, models[i], U[i], Y[i], v)
+        _, sound = learn_row(storage, models[i], U[i], Y[i], v)
         if not sound and models[i] not in lost:
             lost.append(models[i])
     return np.array(lost, dtype=np.int64)
@@ -823,27 +827,27 @@ def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *a
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def fill_dense(model: int, place: int, *arrays: Array) -> None:
     """From rows to sums: what a model's rows say, in the dense place."""
-    held = Held(*arrays)
+    storage = Storage(*arrays)
     for plane in (SUMS, CACHE):
-        fill(held.symmetric[plane, place], 0.0)
-        for o in range(held.values.shape[2]):
-            fill(held.vectors[plane, place, o], 0.0)
+        fill(storage.symmetric[plane, place], 0.0)
+        for o in range(storage.values.shape[2]):
+            fill(storage.vectors[plane, place, o], 0.0)
     start = 0
-    for j in range(held.prior.shape[0]):
-        held.symmetric[CACHE, place, start + j] = held.prior[j]
+    for j in range(storage.prior.shape[0]):
+        storage.symmetric[CACHE, place, start + j] = storage.prior[j]
         start += j + 1
-    row = FIRST_ROW - held.place[model]
+    row = FIRST_ROW - storage.place[model]
     while row > NOBODY:
         for plane in (SUMS, CACHE):
-            along = held.rows[plane, row]
-            add_outer(held.symmetric[plane, place], 1.0 if plane == SUMS else -1.0, along)
-            for o in range(held.values.shape[2]):
-                value, total = held.values[plane, row, o], held.vectors[plane, place, o]
+            along = storage.rows[plane, row]
+            add_outer(storage.symmetric[plane, place], 1.0 if plane == SUMS else -1.0, along)
+            for o in range(storage.values.shape[2]):
+                value, total = storage.values[plane, row, o], storage.vectors[plane, place, o]
                 for k in range(along.shape[0]):
                     total[k] += value * along[k]
-        held.links[row, OWNER] = NOBODY
-        held.counts[GAP_COUNT] += 1
-        row = held.links[row, PREVIOUS]
-    held.place[model] = place
-    held.owner[place] = model
-    held.counts[DENSE_COUNT] += 1  # at last: other threads may be reading
+        storage.links[row, OWNER] = NOBODY
+        storage.counts[GAP_COUNT] += 1
+        row = storage.links[row, PREVIOUS]
+    storage.place[model] = place
+    storage.owner[place] = model
+    storage.counts[DENSE_COUNT] += 1  # at last: other threads may be reading
