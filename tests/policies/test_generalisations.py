@@ -153,7 +153,7 @@ def test_memory_is_linear_in_the_candidates(optimism: Any) -> None:
 
 
 def test_what_decision_sets_cannot_do_is_said() -> None:
-    with pytest.raises(InvalidInput, match="model is 'disjoint', wanted 'shared' where n_arms is None"):
+    with pytest.raises(InvalidInput, match="model is 'disjoint', wanted 'shared' if n_arms is None"):
         LinUCB(None, 3)
     with pytest.raises(InvalidInput, match="context_map has one map per arm, wanted one for all"):
         PoLinUCB(None, PerArmMap(RidgeMap(3, 2)), model="shared")
@@ -296,12 +296,12 @@ def test_what_a_pipeline_imputes_may_be_missing() -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ({"town": "a"}, "x_features fail on x .*age"),
+        ({"town": "a"}, "x_features failed on x .*age"),
         ({"colour": "a"}, "x has no age, town, unused, wanted age, town, unused"),
         (["a", 1.0], "x has shape .* wanted numbers in a row, or names with values"),
-        ("a", "x_features fail on x|x has shape"),
-        (None, "x_features fail on x|x has shape"),
-        ({"age": "old", "town": "a"}, "x_features fail on x"),
+        ("a", "x_features failed on x|x has shape"),
+        (None, "x_features failed on x|x has shape"),
+        ({"age": "old", "town": "a"}, "x_features failed on x"),
         ({"age": float("nan"), "town": "a"}, r"x_features\(x\) has nan"),
     ],
 )
@@ -320,7 +320,7 @@ def test_features_of_another_length_are_refused() -> None:
 
 
 def test_names_without_features_are_refused_but_by_who_does_not_look() -> None:
-    with pytest.raises(InvalidInput, match="x has names, wanted numbers, or x_features that make numbers"):
+    with pytest.raises(InvalidInput, match="x has names, wanted numbers, or x_features for names"):
         LinUCB(2, 3).update({"age": 1.0}, 0, None, 1.0)
     rng = np.random.default_rng(0)
     assert RandomPolicy(3).select({"age": 1.0}, rng).propensity == pytest.approx(1 / 3)
@@ -330,7 +330,7 @@ def test_names_without_features_are_refused_but_by_who_does_not_look() -> None:
 
 
 def test_options_a_policy_does_not_have_are_named_in_its_own_name() -> None:
-    with pytest.raises(TypeError, match="LinUCB has no option alpha, wanted some of model, ridge"):
+    with pytest.raises(TypeError, match="LinUCB has no option alpha, wanted model, ridge"):
         LinUCB(2, 3, alpha=1.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="PoLinTS has no option optimism"):
         PoLinTS(2, RidgeMap(3, 1), optimism="joint")  # type: ignore[call-arg]
@@ -470,7 +470,7 @@ def test_hybrids_with_departed_arms_say_why_they_cannot_merge() -> None:
             policy.update([1.0, arm], arm, None, 1.0)
         policy.remove_arm(1)
     assert not left.order_free
-    with pytest.raises(InvalidInput, match="what departed arms taught was weighed by the prior of the day"):
+    with pytest.raises(InvalidInput, match="what removed arms taught was weighed by the prior of that time"):
         left.merge(right)
 
 
@@ -500,7 +500,7 @@ def test_ragged_rows_are_refused_in_words() -> None:
     for x in ([[1, [2, 3]], [1, 2]], np.array(1.0)):
         with pytest.raises(InvalidInput, match="wanted"):
             policy.select(x, np.random.default_rng(0))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="wanted one x a row"):
+    with pytest.raises(InvalidInput, match="wanted one x per row"):
         policy.select_batch(np.array(1.0), np.random.default_rng(0))
 
 

@@ -1,4 +1,4 @@
-"""Which arms there are: the ids that callers use, and the slots where their models stand."""
+"""The arms: the ids that callers use, and the slots of their models."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from postserve.validation import arm_ids, integer
 
 
 class ArmSet:
-    """n_arms arms that come and go; with None, the arms of a round are the rows of its decision set.
+    """n_arms arms that can be added and removed; with None, the rows of each decision set are the arms.
 
-    An id is never given twice. Arms' models stand in slots 0, 1, … in the order of their ids; a row of a
-    decision set is its own slot.
+    An id is never reused. Models have slots 0, 1, … in the order of the arms' ids; a row of a decision set is
+    its own slot.
 
     >>> arms = ArmSet(2)
     >>> arms.add(), arms.ids
@@ -37,29 +37,29 @@ class ArmSet:
 
     @property
     def n_arms(self) -> int | None:
-        """How many there are; None where decision sets take their place."""
+        """The number of arms; None with decision sets."""
         return None if self.by_row else len(self.ids)
 
     def add(self) -> int:
-        """One more, in the last slot; returns its id."""
+        """Add an arm in the last slot; returns its id."""
         arm = self._next
         self._next += 1
         self._set(np.append(self.ids, arm))
         return arm
 
     def remove(self, slot: int) -> None:
-        """One less; those in later slots move down by one."""
+        """Remove an arm; later slots move down by one."""
         self._set(np.delete(self.ids, slot))
 
     def refuse_rows(self) -> None:
-        """Raise where the rows of a decision set are the arms."""
+        """Raise if the rows of a decision set are the arms."""
         if self.by_row:
             raise InvalidInput("n_arms is None: the candidates are the arms, wanted a policy with n_arms")
 
     # From ids to slots, and back
 
     def slot(self, arm: int) -> int:
-        """Where an arm's model stands."""
+        """The slot of an arm."""
         if type(arm) is int and 0 <= arm < self._ids_that_are_slots:
             return arm
         arm = integer("arm", arm, least=0)
@@ -72,45 +72,44 @@ class ArmSet:
         return slot
 
     def slots(self, arms: IntArray) -> IntArray:
-        """Where the models of many arms stand."""
+        """The slots of many arms."""
         if not self.by_row and len(arms):
             slots = np.minimum(np.searchsorted(self.ids, arms), len(self.ids) - 1)
             known = self.ids[slots] == arms
         else:
             slots, known = arms, arms >= 0
         if not known.all():
-            self.slot(int(arms[known.argmin()]))  # which says what is wrong with it
+            self.slot(int(arms[known.argmin()]))  # raises and says why
         return slots
 
     def eligible(self, arms: Sequence[int] | None) -> IntArray:
-        """The slots of an eligible subset, in the order in which it is given; with None, of all arms."""
+        """The slots of the eligible arms in the given order; with None, of all arms."""
         if arms is None:
             return self.all_slots
         self.refuse_rows()
         return self.slots(arm_ids("arms", arms))
 
     def ids_of(self, slots: IntArray) -> IntArray:
-        """Whose models stand there."""
+        """The ids of the arms in these slots."""
         return slots if self.by_row else self.ids[slots]
 
     def decision(self, slots: IntArray, index: int, propensity: float) -> Decision:
-        """The slot at a chosen index, as a decision."""
+        """The arm in the slot at this index, as a decision."""
         slot = slots[index]
         return Decision(int(slot if self.by_row else self.ids[slot]), propensity)
 
     # One context for all arms, or one row per arm
 
     def rows_wanted(self, slots: IntArray) -> int | None:
-        """How many rows x has if it has any; None where it may be any number."""
+        """How many rows x has if it is a matrix; None for any number."""
         return None if self.by_row else len(slots)
 
     def place(self, x: FloatArray, slots: IntArray, label: str) -> tuple[FloatArray, IntArray]:
-        """x and slots in rising order: if x has rows, one per slot; in a decision set they are the slots."""
+        """x and the slots in rising order; rows of x follow the slots, or are the slots of a decision set."""
         if self.by_row:
             if x.ndim != 2 or not len(x):
-                raise InvalidInput(
-                    f"{label} has shape {x.shape}, wanted (n, {x.shape[-1]}): one row per candidate"
-                )
+                wanted = f"(n, {x.shape[-1]}): one row per candidate"
+                raise InvalidInput(f"{label} has shape {x.shape}, wanted {wanted}")
             return x, np.arange(len(x), dtype=np.int64)
         if x.ndim == 2 and len(x) != len(slots):
             wanted = f"({len(slots)}, {x.shape[1]}): one row per arm"
@@ -121,7 +120,7 @@ class ArmSet:
         return x if x.ndim == 1 else x[order], slots[order]
 
     def over_all(self, slots: IntArray, chances: FloatArray) -> FloatArray:
-        """The probability of each of all arms, given that of each of these slots."""
+        """The probability of every arm, from those of these slots."""
         if self.by_row:
             return chances
         everyone = np.zeros(len(self.ids))
@@ -135,7 +134,7 @@ class ArmSet:
     # State
 
     def arrays(self) -> Arrays:
-        """Ids given so far, as named arrays."""
+        """The ids and the next id, as named arrays."""
         return {"arms": self.ids, "next_arm": np.array([self._next])}
 
     def restore(self, stored: Stored) -> None:

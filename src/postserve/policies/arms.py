@@ -20,7 +20,7 @@ ONE = np.ones(1)
 
 
 class ArmOptions(TypedDict, total=False):
-    """What every linear policy takes by keyword; `ArmModels` says what each is and its default."""
+    """Keyword options of every linear policy; `ArmModels` describes them and has the defaults."""
 
     model: Model
     ridge: Ridge
@@ -36,17 +36,15 @@ class ArmOptions(TypedDict, total=False):
 class ArmModels:
     """Per arm: w_hat = A^{-1} b, A = Lambda + sum u u^T, b = sum r u, and ||w - w_hat||_A <= zeta.
 
-    `ridge`: "evidence" (prior and noise learnt from the rounds), a number (the paper), or a pair
-    for x and z (an intercept goes with x). `arm_radius`, zeta, times `exploration`: "posterior"
-    (the noise scale: the width is then the posterior standard deviation), "determinant" or
-    "closed_form" (the Confidence Ellipsoid lemma, from the noise scale R, `w_bound` >= ||w||,
-    `u_bound` >= ||u|| and `delta`, which is per arm), or a number. The noise scale is learnt with
-    evidence and is `noise_scale` otherwise. `intercept` appends a constant 1 to u, a block of its own.
-
-    `model`: "disjoint" (each arm has its w), "shared" (one w for all, which contexts of their own tell
-    apart; the only one for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a, after
-    Li et al. 2010: what an arm teaches w_0 helps all, and stays when it leaves; `w_bound` is then of all
-    these weights together).
+    `ridge`: "evidence" (prior and noise learnt from the rounds), a number (the paper), or a pair for x and z
+    (an intercept goes with x). `arm_radius`, zeta, is multiplied by `exploration`: "posterior" (the noise
+    scale: the width is then the posterior standard deviation), "determinant" or "closed_form" (the Confidence
+    Ellipsoid lemma, from the noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a
+    number. The noise scale is `noise_scale`, or learnt with evidence. `intercept` appends a constant 1 to u
+    as a block of its own. `model`: "disjoint" (one w per arm), "shared" (one w for all arms, for arms that
+    differ in their contexts and for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a,
+    after Li et al. 2010: what an arm teaches w_0 helps all arms and stays when it is removed; `w_bound` then
+    bounds all these weights together).
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class ArmModels:
         return self.models.prior.evidence and self.arm_radius == "posterior"
 
     def stack(self, *parts: FloatArray) -> FloatArray:
-        """u = (parts, and 1 for an intercept) in rows: as many as a part has, one where none has rows."""
+        """u = (parts, and 1 for an intercept) in rows: one row if no part has rows."""
         if self.intercept:
             parts = (*parts, ONE)
         for rows in parts:
@@ -121,7 +119,7 @@ class ArmModels:
         self.models.update_batch(self.models_of(slots), U, rewards[:, None])
 
     def models_of(self, slots: IntArray) -> IntArray:
-        """Which regression is that of each slot."""
+        """The regression of each slot."""
         if self._own:
             return slots
         return self._zeros if len(slots) == len(self._zeros) else np.zeros(len(slots), dtype=np.int64)
@@ -132,7 +130,7 @@ class ArmModels:
             self.models.add()
 
     def remove(self, slot: int) -> None:
-        """One arm less; what it taught a model that others share stays."""
+        """Remove an arm; what it taught a shared model stays."""
         if self._own:
             self.models.remove(slot)
 
@@ -146,7 +144,7 @@ class ArmModels:
         return math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
 
     def radius(self, slots: IntArray) -> FloatArray:
-        """zeta of each arm, times exploration; one number where it is the same for all."""
+        """zeta of each arm times exploration; one number if it is the same for all."""
         if self._constant_radius is not None:
             return self._constant_radius
         prior = self.models.prior
@@ -167,15 +165,12 @@ class ArmModels:
     def score(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
         """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i].
 
-        Those that cannot be the best need not be exact, here and below: `Regressions.score`.
+        Scores that cannot be the best may be inexact, here and below (`Regressions.score`).
         """
         return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
 
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
-        """The index of the best `score` of each row under any of the slots, UNDECIDED at a near tie.
-
-        Arms that share a model all tie; a hybrid's rows are asked for one by one.
-        """
+        """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""
         if self.model == "disjoint" and isinstance(self.models, RidgeModels):
             return self.models.argmax_scores(U, slots, zeta)
         return np.full(len(U), UNDECIDED)
@@ -191,7 +186,7 @@ class ArmModels:
     ) -> FloatArray:
         """max over the ellipsoid of w and over the ball of z, or a bound above it; Algorithm 1, line 3.
 
-        The blocks of u that hold phi_hat(x), all but x and an intercept, move with z; `e` is the radius.
+        The blocks of u that hold phi_hat(x) move with z, within the radius `e`.
         """
         models = self.models_of(slots)
         means, widths, beta, cross, block = self.models.project_around(U, models, *self._moving)
@@ -205,7 +200,7 @@ class ArmModels:
         return self.models.weights_of(self.models_of(slots))[:, 0]
 
     def beta(self, slots: IntArray) -> FloatArray:
-        """w_hat's block for z, of each slot."""
+        """The block of w_hat for z, of each slot."""
         return self.weights(slots)[:, self.models.prior.block("z")]
 
     def average(self, U: FloatArray, slots: IntArray) -> FloatArray:
@@ -217,7 +212,7 @@ class ArmModels:
     ) -> FloatArray:
         """Draws of u·(w - w_hat), w ~ N(w_hat, A^{-1}), of each row under its slot: (size, rows).
 
-        In draw m, moves[m, i] is added to z in row i. What arms share varies once per draw, for all rows.
+        In draw m, moves[m, i] is added to z in row i. Shared weights are drawn once for all rows.
         """
         models, z = self.models, self.models.prior.block("z")
         if self._own or isinstance(models, HybridModels):
@@ -229,12 +224,10 @@ class ArmModels:
 
 
 def check_options(policy: object, options: Mapping[str, Any]) -> None:
-    """Say which option a policy does not know, in its own name."""
+    """Raise in the policy's name if it has no such option."""
     if unknown := [name for name in options if name not in DEFAULTS]:
         wanted = ", ".join(DEFAULTS)
-        raise TypeError(
-            f"{type(policy).__name__} has no option {', '.join(unknown)}, wanted some of {wanted}"
-        )
+        raise TypeError(f"{type(policy).__name__} has no option {', '.join(unknown)}, wanted {wanted}")
 
 
 DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
@@ -246,14 +239,12 @@ def _models(
     if model == "shared":
         return one_regression(blocks, ridge=ridge)
     if n_arms is None:
-        raise InvalidInput(
-            f"model is {model!r}, wanted 'shared' where n_arms is None: candidates have no ids"
-        )
+        raise InvalidInput(f"model is {model!r}, wanted 'shared' if n_arms is None: candidates have no ids")
     return (RidgeModels if model == "disjoint" else HybridModels)(n_arms, blocks, ridge=ridge)
 
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:
-    """One number per block: a pair's first for x and the intercept, its second for what stands for z."""
+    """One number per block: of a pair, the first for x and the intercept, the second for z and z_hat."""
     ridge = ridge.tolist() if isinstance(ridge, np.ndarray) else ridge
     if not isinstance(ridge, list | tuple):
         return ridge

@@ -1,7 +1,7 @@
 """The verbs every policy has: checks at the public edges, two-stage feedback, and from scores to a choice.
 
-A policy holds no pending decision. Whoever decides keeps (x, arm) and brings z and the reward when
-they come, in any order and at any time; waiting for them is the caller's job (docs/recipes.md).
+A policy holds no pending decision. The caller keeps (x, arm) and hands in z and the reward when they come,
+in any order and at any time (docs/recipes.md).
 """
 
 from abc import ABC, abstractmethod
@@ -41,8 +41,7 @@ class BasePolicy(HasSteps, abstract=True):
         x_features: Features | None = None,
         z_features: Features | None = None,
     ) -> None:
-        self.dim_x = dim_x  # of the features of x, if there are any; None where x is not looked at
-        self.dim_z = dim_z  # of the features of z, if there are any; None where z is not used
+        self.dim_x, self.dim_z = dim_x, dim_z  # lengths of the features, if any; None for an ignored input
         self.x_features, self.z_features = x_features, z_features
         self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
@@ -64,10 +63,7 @@ class BasePolicy(HasSteps, abstract=True):
 
     @property
     def arms(self) -> tuple[int, ...]:
-        """The ids of the present arms, in rising order; an id is never given twice.
-
-        None where decision sets take the place of arms.
-        """
+        """The ids of the arms in rising order, none of them ever reused; empty with decision sets."""
         return tuple(self._arm_set.ids.tolist())
 
     @property
@@ -76,7 +72,7 @@ class BasePolicy(HasSteps, abstract=True):
         return len(self._arm_set.ids)
 
     def add_arm(self) -> int:
-        """Add an arm that knows nothing; returns its id."""
+        """Add an untrained arm; returns its id."""
         self._arm_set.refuse_rows()
         self._add_arm()
         return self._arm_set.add()
@@ -98,10 +94,7 @@ class BasePolicy(HasSteps, abstract=True):
         self._update(x, slot, z, reward_value(reward))
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
-        """z came: the map learns; returns its prediction from before, which `credit` may want back.
-
-        None where there is no map.
-        """
+        """z came: the map learns. Returns its earlier prediction for `credit`, None without a map."""
         x, slot, z = _checked_round(self, x, arm, z)
         if self.dim_z is None:
             return None
@@ -110,15 +103,9 @@ class BasePolicy(HasSteps, abstract=True):
         return self._observe(x, slot, z)
 
     def credit(
-        self,
-        x: Context,
-        arm: int,
-        z: Context | None,
-        reward: float,
-        *,
-        z_hat: npt.ArrayLike | None = None,
+        self, x: Context, arm: int, z: Context | None, reward: float, *, z_hat: npt.ArrayLike | None = None
     ) -> None:
-        """The reward came: the arm learns from it and from z, or as `missing_z` says without."""
+        """The reward came: the arm learns from it and z; without z, as `missing_z` says."""
         x, slot, z = _checked_round(self, x, arm, z)
         reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
@@ -127,7 +114,7 @@ class BasePolicy(HasSteps, abstract=True):
     def update_batch(
         self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
     ) -> None:
-        """Row after row as `update` would; all rows are checked before the first is learnt."""
+        """Update row by row; all rows are checked before the first is learnt."""
         rewards = vector("rewards", rewards, None)
         n = len(rewards)
         X = self._x.many(X, n)
@@ -150,13 +137,12 @@ class BasePolicy(HasSteps, abstract=True):
         self._forget(number("arms", arms, above=0.0, most=1.0), number("map", map, above=0.0, most=1.0))
 
     def refit_prior(self) -> None:
-        """Learn every prior from the evidence now; nothing to do where the ridge is a number."""
+        """Learn every prior from the evidence now; does nothing if the ridge is a number."""
 
     def merge(self, other: Any) -> None:
-        """Add what another policy of the same settings and arms has learnt from other rounds.
+        """Add what another policy with the same settings and arms has learnt from other rounds.
 
-        With evidence the prior is then learnt anew. Rounds that both have learnt, as after starting
-        from one checkpoint, count twice.
+        With evidence the prior is learnt again. Rounds that both have learnt count twice.
         """
         if reason := self._why_not_merge():
             raise InvalidInput(f"{type(self).__name__} cannot merge: {reason}")
@@ -182,7 +168,7 @@ class BasePolicy(HasSteps, abstract=True):
         raise InvalidInput(f"{type(self).__name__} has no map to impute z with, wanted z")
 
     def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
-        """Raise if a row cannot be learnt from, features of x being a caller's own function."""
+        """Raise if a row cannot be learnt from: features of x may be a caller's own function."""
 
     def _add_arm(self) -> None: ...
 
@@ -191,7 +177,7 @@ class BasePolicy(HasSteps, abstract=True):
     def _forget(self, arms: float, map: float) -> None: ...
 
     def _why_not_merge(self) -> str | None:
-        """Why what is learnt depends on its order, None where it does not."""
+        """Why the order of updates matters, or None."""
         return "it learns nothing"
 
     def _merge(self, other: Any) -> None: ...
@@ -246,19 +232,19 @@ def _refuse_missing_z(policy: BasePolicy) -> None:
 
 
 class ChoosesFromX(ABC):
-    """The verbs of choice: scores every arm from x alone and takes the best; ties are broken at random."""
+    """Selection: scores every arm from x alone and takes the best, breaking ties at random."""
 
     _arm_set: ArmSet
     _x: Inputs
 
     @abstractmethod
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """One score per slot; x is one for all, or has one row per slot."""
+        """One score per slot; x is one context for all slots, or has one row per slot."""
 
     def select(self, x: Context, rng: np.random.Generator, arms: Sequence[int] | None = None) -> Decision:
-        """Choose an arm for x, of the eligible ones; changes nothing but rng.
+        """Choose an eligible arm for x; changes nothing but rng.
 
-        x is one context, or has a row for each of `arms` (by default of `self.arms`), in that order.
+        x is one context, or has one row per arm in the order of `arms` (by default `self.arms`).
         """
         arm_set = self._arm_set
         if arms is None and not arm_set.by_row and self._x.is_ready(x):  # the common case, at half the price
@@ -270,14 +256,14 @@ class ChoosesFromX(ABC):
         return arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
 
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
-        """The probability of each of `self.arms` at x, zero where it is not eligible."""
+        """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
         x, slots = _context(self, x, arms)
         return self._arm_set.over_all(slots, self._chances(self._scores(x, slots)))
 
     def select_batch(
         self, X: Context, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
-        """Round after round as `select` would, nothing being learnt in between."""
+        """Select in every round of a batch, without learning in between."""
         arm_set, rng = self._arm_set, generator(rng)
         slots = arm_set.eligible(arms)
         rounds = self._x.rounds(X, arm_set.rows_wanted(slots))
@@ -293,7 +279,7 @@ class ChoosesFromX(ABC):
 
     @general_way
     def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
-        """For each row the index of the slot that `_pick` would take, UNDECIDED where it must be asked."""
+        """For each row the index that `_pick` would take, or UNDECIDED: then `_pick` decides."""
         return np.full(len(X), UNDECIDED)
 
     def _pick(self, scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
@@ -306,14 +292,14 @@ class ChoosesFromX(ABC):
 
 
 def _context(policy: ChoosesFromX, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
-    """x as the models see it, and the slots to choose from."""
+    """x as the models see it, and the eligible slots."""
     arm_set, inputs = policy._arm_set, policy._x
     slots = arm_set.eligible(arms)
     return arm_set.place(inputs.one_or_rows(x, arm_set.rows_wanted(slots)), slots, inputs.label)
 
 
 def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
-    """Index of the best score and its propensity; rng is asked only where scores tie.
+    """Index of the best score and its propensity; rng is used only for ties.
 
     >>> choose(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0))
     (1, 1.0)

@@ -1,4 +1,4 @@
-"""A share of uniform exploration around any policy, so that every arm has a known chance."""
+"""Uniform exploration around any policy, so that every arm has a known propensity."""
 
 import copy
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from postserve.validation import generator, number
 
 
 class EpsilonGreedy(Persistent):
-    """With probability epsilon a uniform eligible arm, else what `policy` chooses; propensities exact.
+    """With probability epsilon a random eligible arm, else the choice of `policy`; propensities are exact.
 
-    It teaches its own copy of `policy`; every verb but those of choice is that policy's.
+    It teaches its own copy of `policy`; all methods but those that select are that policy's.
 
     >>> from postserve import LinUCB
     >>> policy = EpsilonGreedy(LinUCB(n_arms=2, dim_x=1), epsilon=0.2)
@@ -37,11 +37,11 @@ class EpsilonGreedy(Persistent):
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
-        """Choose an arm for x, of the eligible ones; changes nothing but rng."""
+        """Choose an eligible arm for x; changes nothing but rng."""
         return self._draw(self.propensities(x, arms), generator(rng))
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
-        """The probability of each of `self.arms` at x, zero where it is not eligible."""
+        """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
         greedy = self.policy.propensities(x, arms)
         everyone = self.policy.arms or range(len(greedy))  # of a decision set, its rows
         eligible = np.ones(len(greedy), bool) if arms is None else np.isin(everyone, arms)
@@ -50,7 +50,7 @@ class EpsilonGreedy(Persistent):
     def select_batch(
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decisions:
-        """Round after round as `select` would, nothing being learnt in between."""
+        """Select in every round of a batch, without learning in between."""
         rng = generator(rng)
         chances = [self.propensities(x, arms) for x in each_round(X)]
         return batch(self._draw(each, rng) for each in chances)
@@ -80,7 +80,7 @@ class EpsilonGreedy(Persistent):
         self.policy.credit(x, arm, z, reward, z_hat=z_hat)
 
     def merge(self, other: "EpsilonGreedy") -> None:
-        """Add what another one of the same settings has learnt."""
+        """Add what another policy with the same settings has learnt."""
         refuse_other_settings(self, other)
         if not isinstance(self.policy, Merges):
             raise InvalidInput(f"{self.policy!r} cannot merge, wanted a policy that does")

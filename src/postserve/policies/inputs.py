@@ -1,9 +1,8 @@
 """What policies take for x and z: numbers, or anything that features turn into numbers.
 
-Behind this edge x and z are what the models see: with feature maps pi(x) and pi(z), as in the paper's
-"Linear bandits with feature mappings". Named inputs, a mapping or a row of a DataFrame, need a
-transformer that was fitted on a DataFrame (a ColumnTransformer, or a pipeline that begins with one), or
-a callable that takes a mapping.
+The models see pi(x) and pi(z), as in the paper's "Linear bandits with feature mappings". Named inputs, a
+mapping or a row of a DataFrame, need a transformer that was fitted on a DataFrame (a ColumnTransformer, or
+a pipeline that begins with one), or a callable that takes a mapping.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,13 +17,13 @@ from postserve.types import FloatArray
 from postserve.validation import context, matrix, plain_vector_check, refuse_masked, vector
 
 FRAMES = ("pandas", "polars")
-"""Where a named row becomes a frame of one row, the first of these that is installed makes it."""
+"""A named row becomes a frame of the first of these that is installed."""
 
 
 class Inputs:
     """One of a policy's inputs: its name, its length as the models see it, and its features if any.
 
-    A length of None leaves it free: it is not looked at.
+    A length of None is free: the input is ignored.
 
     >>> Inputs("x", 2, lambda row: [row["age"], row["age"] ** 2]).one({"age": 3.0})
     array([3., 9.])
@@ -35,9 +34,9 @@ class Inputs:
         self.dim = dim
         self.features = features
         self.label = name if features is None else f"{name}_features({name})"
-        """What it is that the models see."""
+        """What messages call it."""
         self.is_ready = plain_vector_check(dim if features is None else -1)  # no vector is that long
-        """Whether a value is already what the models see: nothing to convert, nothing to refuse."""
+        """Whether a value can be used as it is, without conversion or checks."""
         if features is not None:
             check_callable(f"{name}_features", features)
 
@@ -78,18 +77,16 @@ class Inputs:
         return [self.one_or_rows(rows, arms) for rows in rounds]
 
     def probe(self) -> FloatArray:
-        """What the features say at one fixed input, to know them again by."""
+        """The features of one fixed input, to compare them by on loading."""
         return probe(self.features, getattr(self.features, "n_features_in_", self.dim or 0))
 
     def _without_names(self, value: Any) -> Any:
-        """Numbers as they are; names are refused, or not looked at where nothing is."""
+        """Numbers as they are; names are refused, unless the input is ignored."""
         if self.dim is None and _has_names(value):
             return np.zeros((len(value), 0) if _is_many(value) else 0)
         first = value[0] if isinstance(value, list | tuple) and value else value
         if isinstance(first, Mapping):  # a Series or a frame of numbers is an array, too
-            raise InvalidInput(
-                f"{self.name} has names, wanted numbers, or {self.name}_features that make numbers of them"
-            )
+            raise InvalidInput(f"{self.name} has names, wanted numbers, or {self.name}_features for names")
         return value
 
     def _features_of(self, values: Any) -> FloatArray:
@@ -102,11 +99,11 @@ class Inputs:
         except InvalidInput:
             raise
         except Exception as error:
-            got = f"{self.name}_features fail on {self.name} ({type(error).__name__}: {error})"
-            raise InvalidInput(f"{got}, wanted what they take") from error
+            got = f"{self.name}_features failed on {self.name} ({type(error).__name__}: {error})"
+            raise InvalidInput(f"{got}, wanted an {self.name} that they accept") from error
 
     def _table(self, values: Any) -> Any:
-        """Rows as a transformer wants them: a frame where they have names, else an array."""
+        """Rows for a transformer: a frame if they have names, else an array."""
         if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "fiub":
             refuse_masked(self.name, values)
             return values.astype(np.float64)
@@ -117,16 +114,12 @@ class Inputs:
         if not any(isinstance(row, Mapping) for row in rows):
             return np.array(rows)
         if not fitted_on:
-            raise InvalidInput(
-                f"{self.name} has names, wanted {self.name}_features that were fitted on a DataFrame"
-            )
+            raise InvalidInput(f"{self.name} has names, wanted {self.name}_features fitted on a DataFrame")
         names = [name for name in fitted_on if name in rows[0]]
         for i, row in enumerate(rows):
             if missing := [name for name in names or fitted_on if name not in row]:
-                where = f" in row {i}" if len(rows) > 1 else ""
-                raise InvalidInput(
-                    f"{self.name} has no {', '.join(missing)}{where}, wanted {', '.join(fitted_on)}"
-                )
+                got = ", ".join(missing) + (f" in row {i}" if len(rows) > 1 else "")
+                raise InvalidInput(f"{self.name} has no {got}, wanted {', '.join(fitted_on)}")
         return self._frame(names, rows)
 
     def _frame(self, names: list[str], rows: list[Any]) -> Any:
@@ -139,7 +132,7 @@ class Inputs:
         raise InvalidInput(f"{self.name} has names, wanted {' or '.join(FRAMES)} to be installed")
 
     def _rows(self, values: Any) -> Iterator[Any]:
-        """One row after the other, copied: named ones as mappings, others as arrays."""
+        """Copies of the rows: named ones as mappings, others as arrays."""
         for row in _frame_rows(values) if _is_frame(values) else values:
             if _is_frame(row):
                 if len(row) != 1:
@@ -149,7 +142,7 @@ class Inputs:
                 yield dict(row) if hasattr(row, "keys") else self._numbers(row)
 
     def _numbers(self, row: Any) -> FloatArray:
-        """Numbers, finite or not: what the features make of them is what counts."""
+        """A row of numbers, finite or not: only its features must be finite."""
         refuse_masked(self.name, row)
         array = np.asarray(row)
         if array.ndim != 1 or array.dtype.kind not in "fiub":
@@ -159,12 +152,12 @@ class Inputs:
 
 
 def each_round(values: Any) -> Iterator[Any]:
-    """One x, or one set of rows, after the other."""
+    """The rounds of a batch: one x, or one set of rows, at a time."""
     if _is_frame(values):
         return _frame_rows(values)
     no_rows = isinstance(values, str | Mapping) or getattr(values, "ndim", 1) == 0
     if no_rows or not isinstance(values, Iterable):
-        raise InvalidInput(f"X is {values!r:.60}, wanted one x a row")
+        raise InvalidInput(f"X is {values!r:.60}, wanted one x per row")
     return iter(values)
 
 

@@ -16,10 +16,7 @@ from postserve.types import FloatArray, IntArray, Prior
 
 
 class LinearPolicy(BasePolicy, abstract=True):
-    """`_arms` are the reward models; `_phi_hat` is how the map is asked, None where there is none.
-
-    A subclass makes them in its constructor, and says how arms are scored and what they learn.
-    """
+    """A subclass makes its reward models, `_arms`, and its map, `_phi_hat`; it scores and teaches arms."""
 
     _arms: ArmModels
     _phi_hat: PhiHat | None = None
@@ -28,27 +25,25 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     @property
     def context_map(self) -> ContextMap | None:
-        """phi_hat: the policy's own copy, which it teaches; None where there is none."""
+        """phi_hat: the policy's own copy, which it teaches; None without a map."""
         return None if self._phi_hat is None else self._phi_hat.map
 
     @property
     def scale_free(self) -> bool:
-        """True with evidence, the posterior radius, a map that is scale-free and no features."""
-        if self.x_features is not None or self.z_features is not None:
+        """True with evidence, the posterior radius, a scale-free map (or none) and no features."""
+        if self.x_features is not None or self.z_features is not None or not self._arms.scale_free:
             return False
-        return self._arms.scale_free and (
-            self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
-        )
+        return self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
 
     @property
     def weights(self) -> FloatArray:
-        """w_hat, one row per arm in the order of `arms`; one row where decision sets take their place."""
+        """w_hat, one row per arm in the order of `arms`; one row with decision sets."""
         slots = np.zeros(1, dtype=np.int64) if self._arm_set.by_row else self._arm_set.all_slots
         return self._arms.weights(slots)
 
     @property
     def pulls(self) -> FloatArray:
-        """n(a), one entry per arm, one where they share a model; forgetting makes it a fraction."""
+        """n(a), one entry per arm, or one if they share a model; forgetting makes it a fraction."""
         return self._arms.models.pulls.copy()
 
     @property
@@ -63,6 +58,7 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.refit_prior()
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
+        """Algorithm 1's line 6: phi_hat learns (x, z); returns what it predicted before."""
         if self._phi_hat is None:
             return None
         z_hat = self._phi_hat.predict_one(x, slot)
@@ -83,12 +79,12 @@ class LinearPolicy(BasePolicy, abstract=True):
         if phi_hat is not None and not (isinstance(phi_hat, Merges) and phi_hat.order_free):
             return f"its map, {type(phi_hat).__name__}, is not made of sums"
         if not self._arms.models.order_free:
-            return "what departed arms taught was weighed by the prior of the day"
-        return None  # all that is learnt are sums
+            return "what removed arms taught was weighed by the prior of that time"
+        return None  # everything learnt is a sum
 
     def _merge(self, other: Any) -> None:
         if isinstance(self.context_map, Merges):
-            self.context_map.merge(other.context_map)  # the first, as only it may refuse
+            self.context_map.merge(other.context_map)  # first, as only the map may refuse
         self._arms.models.merge(other._arms.models)
 
     def _forget(self, arms: float, map: float) -> None:
@@ -120,7 +116,7 @@ class LinearPolicy(BasePolicy, abstract=True):
 
 
 def _probes(policy: LinearPolicy) -> Iterator[tuple[str, str, FloatArray]]:
-    """The array, the argument and the answer by which to know again what loading cannot rebuild."""
+    """Array name, argument and answer, to compare the objects that are handed back on loading."""
     phi_hat, dim_x = policy.context_map, policy.dim_x or 0
     if phi_hat is None or isinstance(phi_hat, Persistent):
         yield "probe", "context_map", probe(None, dim_x)

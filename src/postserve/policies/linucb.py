@@ -12,10 +12,10 @@ from postserve.validation import integer
 
 
 class LinUCB(ChoosesFromX, LinearPolicy):
-    """Arms regress on x and are scored at x; z is taken and not looked at (None will do).
+    """Arms regress on x and are scored at x; z is ignored and may be None.
 
-    Contexts of their own for each arm, decision sets (`n_arms` None), `x_features` (of which `dim_x` is
-    then the length) and the options are as in `PoLinUCB`, but that `ridge` cannot be a pair.
+    One context per arm, decision sets (`n_arms` None), `x_features` (`dim_x` is then their number) and the
+    options are as in `PoLinUCB`, except that `ridge` cannot be a pair.
 
     >>> import numpy as np
     >>> policy = LinUCB(n_arms=2, dim_x=1)

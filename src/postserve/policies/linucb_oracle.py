@@ -18,9 +18,8 @@ from postserve.validation import generator, integer, one_of
 class LinUCBOracle(LinearPolicy):
     """Arms regress on (x, z) and are scored at the realised (x, z), given at selection.
 
-    For comparison only: its verbs of choice want z, which nobody has before serving, so a type
-    checker does not take it for a `Policy`. `missing_z` is "raise" or "drop"; the other options
-    are those of `PoLinUCB`.
+    For comparison only: to select it needs z, which is unknown before serving, so type checkers do not accept
+    it as a `Policy`. `missing_z` is "raise" or "drop"; the other options are those of `PoLinUCB`.
 
     >>> policy = LinUCBOracle(n_arms=2, dim_x=1, dim_z=1)
     >>> for x, z in ((1.0, 2.0), (2.0, 1.0), (3.0, 5.0), (4.0, 1.0)):
@@ -51,31 +50,21 @@ class LinUCBOracle(LinearPolicy):
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
 
     def select(
-        self,
-        x: Context,
-        rng: np.random.Generator,
-        *,
-        z: Context,
-        arms: Sequence[int] | None = None,
+        self, x: Context, rng: np.random.Generator, *, z: Context, arms: Sequence[int] | None = None
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
         u, slots = _seen(self, x, z, arms)
         return self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
 
     def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
-        """The probability of each of `self.arms` at (x, z), zero where it is not eligible."""
+        """The probability of each of `self.arms` at (x, z), zero for arms that are not eligible."""
         u, slots = _seen(self, x, z, arms)
         return self._arm_set.over_all(slots, distribution(self._scores(u, slots)))
 
     def select_batch(
-        self,
-        X: Context,
-        rng: np.random.Generator,
-        *,
-        Z: Context,
-        arms: Sequence[int] | None = None,
+        self, X: Context, rng: np.random.Generator, *, Z: Context, arms: Sequence[int] | None = None
     ) -> Decisions:
-        """Round after round as `select` would, nothing being learnt in between."""
+        """Select in every round of a batch, without learning in between."""
         arm_set, rng = self._arm_set, generator(rng)
         eligible = arm_set.eligible(arms)
         wanted = arm_set.rows_wanted(eligible)
@@ -115,7 +104,7 @@ def _seen(
 def _both(
     policy: LinUCBOracle, x: FloatArray, z: FloatArray, eligible: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """(x, z) in rows, of x and z that are each one for all or have one row per slot; and the slots."""
+    """(x, z) in rows, and the slots; x and z are each one for all slots or have one row per slot."""
     arm_set = policy._arm_set
     x, slots = arm_set.place(x, eligible, policy._x.label)
     if arm_set.by_row and z.shape != (len(x), policy.dim_z):

@@ -18,12 +18,12 @@ from postserve.validation import number, one_of
 class LinUCBPhiHat(PoLinUCB):
     """Arms regress on the PREDICTED (x_s, phi_hat_s(x_s)), never refreshed; scored at the same.
 
-    `prediction`: "before" takes phi_hat_s from before z_s was learnt, "after" once it is learnt: the literal
-    Algorithm 2, which leaks z_s while the map is young (no radius is proved for it: what it regresses on
-    depends on the noise of z_s). `observe` returns that prediction and `credit` takes it back as z_hat;
-    without it "before" raises, and "after" asks the map as it is then. The theory's radii are Algorithm 2's
-    own: they grow with the errors e_s of the map (at its own delta), and need `u_bound`, `z_noise_scale`
-    L_eps and `beta_bound` >= ||beta||. The other options are those of `PoLinUCB`.
+    `prediction`: "before" predicts before z_s is learnt; "after", the literal Algorithm 2, once it is learnt,
+    which leaks z_s while the map is young (no radius is proved for it). `observe` returns the prediction, and
+    `credit` takes it as z_hat; without it "before" raises, and "after" predicts with the present map. The
+    theory's radii are Algorithm 2's own: they grow with the errors e_s of the map (at its own delta), and
+    need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. The other options are those of
+    `PoLinUCB`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -68,7 +68,7 @@ class LinUCBPhiHat(PoLinUCB):
     _argmax_scores = PoLinUCB._argmax_scores
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
-        """Its line 5: phi_hat learns; returns what line 6 will regress on, phi_hat_s(x_s)."""
+        """Its line 5: phi_hat learns; returns phi_hat_s(x_s), on which line 6 regresses."""
         if self.prediction == "after":
             self._phi_hat.learn(x, slot, z)
         error, z_hat = self._map_error(x, slot), self._phi_hat.predict_one(x, slot)
@@ -80,7 +80,7 @@ class LinUCBPhiHat(PoLinUCB):
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) in the place of z_s."""
+        """Its line 6: w_hat_a by ridge regression on phi_hat_s(x_s) instead of z_s."""
         if z_hat is None and self.prediction == "after":
             z_hat = self._phi_hat.predict_one(x, slot)
         if z_hat is None:
@@ -88,12 +88,12 @@ class LinUCBPhiHat(PoLinUCB):
         self._arms.learn(slot, x, z_hat, reward=reward)
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
-        """A prediction made without a z: its error counts all the same."""
+        """A prediction without a z has an error too."""
         self._map_errors += self._map_error(x, slot)
         return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
-        """Its line 7: Algorithm 2's own zeta (appendix A) where the theory's is asked for."""
+        """Its line 7: for the theory's radii, Algorithm 2's own zeta (appendix A)."""
         arms = self._arms
         if arms.arm_radius not in ("determinant", "closed_form"):
             return arms.radius(slots)

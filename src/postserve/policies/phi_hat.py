@@ -1,4 +1,4 @@
-"""How a policy asks its context map, and teaches it."""
+"""How a policy queries and teaches its context map."""
 
 import copy
 
@@ -13,16 +13,16 @@ from postserve.validation import matrix, number, plain_vector_check, shaped, vec
 
 
 def checked_map(context_map: ContextMap) -> ContextMap:
-    """The same, if it is a context map."""
+    """Return the map, or raise if it is none."""
     if not isinstance(context_map, ContextMap) or isinstance(context_map, type):
         raise InvalidInput(f"context_map is a {type(context_map).__name__}, wanted a context map")
     return context_map
 
 
 class PhiHat:
-    """A policy's own copy of a context map, asked for slots. What it answers is checked: it may be anyone's.
+    """A policy's own copy of a context map, queried by slots. Its answers are checked: it may be a user's.
 
-    A map that gives all arms the same answer is asked once, with arrays that were checked already.
+    A map with one answer for all arms is called once per x, with arrays that were checked before.
     """
 
     def __init__(self, context_map: ContextMap, arm_set: ArmSet) -> None:
@@ -36,7 +36,7 @@ class PhiHat:
 
     @property
     def is_one_for_all(self) -> bool:
-        """Whether all arms get the same answer, so that rows of many rounds can be asked at once."""
+        """Whether all arms get the same answer, so that many rounds can be predicted at once."""
         return self._for_all is not None
 
     def predict(self, x: FloatArray, slots: IntArray) -> FloatArray:
@@ -65,7 +65,7 @@ class PhiHat:
         return e
 
     def ball(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The confidence set of phi(x): its centre phi_hat(x), as of `predict`, and its radius."""
+        """The confidence set of phi(x): its centre phi_hat(x), as `predict` gives it, and its radius."""
         if self._for_all is None or x.ndim == 2:
             return self.predict(x, slots), self.radius(x, slots)
         rows, e = self._for_all._ball(x[None])
@@ -91,7 +91,7 @@ class PhiHat:
             self.map.update(x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
 
     def learn_all(self, X: FloatArray, Z: FloatArray) -> bool:
-        """`learn`, row after row, if that is the same for all arms; returns whether it is."""
+        """`learn` row by row if all arms share the map; returns whether they do."""
         if self._for_all is None:
             return False
         self._for_all._learn_batch(X, Z)

@@ -14,19 +14,18 @@ from postserve.types import FloatArray, IntArray, MissingZ
 from postserve.validation import integer, number
 
 AT_ONCE, LEAST = 1_000_000, 16
-"""Numbers held at a time: draws come in portions of so many, but of at least 16 draws."""
+"""Numbers in memory at once: draws come in portions of that size, of at least 16 draws."""
 
 
 class PoLinTS(PoLinUCB):
     """Draws phi and every w_a from their posteriors, and takes the arm that is best in the draw.
 
-    Algorithm 1 with line 3 replaced: phi(x) by the map's `sample`, w_a ~ N(w_hat_a, zeta² A_a^{-1}),
-    zeta being `arm_radius` times `exploration`. How often each arm is best has no closed form: it is
-    counted in `draws` draws, and the arm served is drawn from these very shares, so that the propensity
-    it is given is exact and logs can be evaluated. A share `floor` of all choices is spread evenly over
-    the eligible arms: each has a propensity of at least floor/k. The counting draws are from a stream of
-    its own, made of `seed` and the number of updates: `select` takes one number from the rng it is given.
-    The other options are those of `PoLinUCB`.
+    Algorithm 1 with line 3 replaced: phi(x) by the map's `sample`, w_a ~ N(w_hat_a, zeta² A_a^{-1}), zeta
+    being `arm_radius` times `exploration`. How often each arm is best is counted in `draws` draws, and the
+    arm is drawn from these shares, so its propensity is exact and logs can be evaluated. A share `floor` of
+    all choices is spread evenly over the k eligible arms, so each has a propensity of at least floor/k. The
+    counting draws have their own stream, from `seed` and the number of updates; `select` takes one number
+    from its rng. The other options are those of `PoLinUCB`.
 
     >>> from postserve import RidgeMap
     >>> policy = PoLinTS(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1), floor=0.1)
@@ -50,14 +49,9 @@ class PoLinTS(PoLinUCB):
         z_features: Features | None = None,
         **options: Unpack[ArmOptions],
     ) -> None:
-        check_options(self, options)  # optimism, which draws take the place of, is none of them
+        check_options(self, options)  # which has no optimism: draws replace it
         super().__init__(
-            n_arms,
-            context_map,
-            missing_z=missing_z,
-            x_features=x_features,
-            z_features=z_features,
-            **options,
+            n_arms, context_map, missing_z=missing_z, x_features=x_features, z_features=z_features, **options
         )
         self.draws = integer("draws", draws, least=1)
         self.floor = number("floor", floor, least=0.0, most=1.0)
@@ -72,7 +66,7 @@ class PoLinTS(PoLinUCB):
         return scores
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """The probability of each slot: how often it is best, and its share of the floor."""
+        """The probability of each slot: how often it is best, plus its share of the floor."""
         wins = np.zeros(len(slots))
         for scores in self._drawn_scores(x, slots):
             best = scores == scores.max(axis=1, keepdims=True)

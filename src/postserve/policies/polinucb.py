@@ -7,7 +7,7 @@ line  the paper                                              here
 3     maximise (x_t, phi(x_t))·w over a, phi and w_a         ``_scores``
 4     play a_t; receive z_t and the reward                   ``Decision``, then the world
 5     w_hat_a = A_a^{-1} b_a, sums over the observed (x, z)  ``_credit``
-6     phi_hat by empirical risk minimisation                 ``_observe``
+6     phi_hat by empirical risk minimisation                 ``LinearPolicy._observe``
 7     the confidence sets of w_hat_a and of phi_hat(x_t)     ``_radius``, ``PhiHat.ball``
 ====  =====================================================  ==================================
 """
@@ -28,22 +28,20 @@ from postserve.validation import one_of
 class PoLinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on the OBSERVED (x, z); they are scored at (x, phi_hat(x)), optimistically.
 
-    `optimism`, over z beside w: "plugin" (none: the ball of z has radius 0), "joint" (the literal
-    line 3) or "bound" (the triangle inequality above it). `missing_z`, for a reward whose z never
-    comes: "raise", "impute" (z becomes phi_hat(x)) or "drop". `x_features` and `z_features`, callables
-    or fitted transformers, stand between what is given and what is learnt from: then x and z are theirs
-    in all that follows, and the map learns E[z_features(z)] as a function of x_features(x). The policy
-    teaches its own copy of `context_map`.
+    `optimism` over z: "plugin" (none: the ball of z has radius 0), "joint" (the literal line 3) or "bound"
+    (an upper bound of it, by the triangle inequality). `missing_z`, for a reward without z: "raise", "impute"
+    (z becomes phi_hat(x)) or "drop". `x_features` and `z_features` are callables or fitted transformers: the
+    models see x_features(x) and z_features(z) in place of x and z. The policy teaches its own copy of
+    `context_map`.
 
-    x may be one context, or have one row per arm (the paper's action-dependent contexts), with a map for
-    all or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (its linear
-    stochastic bandits): any number of candidates, a row each, and the arm chosen is a row.
+    x is one context, or has one row per arm (the paper's action-dependent contexts), with one map for all
+    arms or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (the paper's linear
+    stochastic bandits): any number of candidates, one per row, and the arm chosen is a row.
 
-    Options, the same for every linear policy: `model` ("disjoint", "shared" or "hybrid"), `ridge`
-    ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior", "determinant",
-    "closed_form" or a number), `exploration` (multiplies it), `intercept` (a constant in u, for rewards
-    that are not centred), `noise_scale`, `w_bound`, `u_bound`, `delta`;
-    `postserve.policies.arms.ArmModels` says what each is.
+    Options of every linear policy, which `postserve.policies.arms.ArmModels` describes: `model` ("disjoint",
+    "shared" or "hybrid"), `ridge` ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior",
+    "determinant", "closed_form" or a number), `exploration` (multiplies it), `intercept` (a constant in u,
+    for rewards that are not centred), `noise_scale`, `w_bound`, `u_bound`, `delta`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -93,20 +91,14 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        """Line 5: w_hat_a by ridge regression on the z that was observed."""
+        """Line 5: w_hat_a by ridge regression on the observed z."""
         self._arms.learn(slot, x, z, reward=reward)
 
-    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
-        """Line 6: phi_hat learns (x, z); what it predicted before is returned."""
-        z_hat = self._phi_hat.predict_one(x, slot)
-        self._phi_hat.learn(x, slot, z)
-        return z_hat
-
     def _radius(self, slots: IntArray) -> FloatArray:
-        """Line 7: zeta_{t,a}, for each arm; the map keeps its own."""
+        """Line 7: zeta_{t,a} of each arm; the map has its own radius."""
         return self._arms.radius(slots)
 
-    # Fast paths: no prediction that nobody asks for, and many rounds at once
+    # Fast paths: no prediction that is not used, and many rounds at once
 
     @fast_path
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:

@@ -1,4 +1,4 @@
-"""The policy that looks at nothing."""
+"""The policy that ignores all contexts."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class RandomPolicy(ChoosesFromX, BasePolicy):
 
     @property
     def scale_free(self) -> bool:
-        """True: nothing is measured."""
+        """True: no input is used."""
         return True
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:

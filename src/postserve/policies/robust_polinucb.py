@@ -8,11 +8,10 @@ from postserve.types import FloatArray
 class RobustPoLinUCB(PoLinUCB):
     """Arms regress on (x, z, phi_hat(x)), phi_hat from before z was learnt; scored at (x, phi_hat, phi_hat).
 
-    With evidence, each block earns its own variance: where rewards are linear in z that of the third
-    block all but vanishes, and this is nearly poLinUCB; where they are not, it learns what the
-    prediction itself says of the reward, as LinUCB(phi_hat) does. Beyond the paper. `credit` wants
-    the prediction that `observe` returned; the options are those of `PoLinUCB`, a pair for `ridge`
-    giving its second number to both z and phi_hat.
+    With evidence each block has its own variance: if rewards are linear in z, the third block's nearly
+    vanishes and this is nearly poLinUCB; if not, it learns from the prediction as LinUCB(phi_hat) does.
+    Beyond the paper. `credit` needs the prediction that `observe` returned; the options are those of
+    `PoLinUCB`, the second number of a pair for `ridge` being for both z and phi_hat.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
