@@ -1,7 +1,6 @@
 """Contextual bandits with post-serving contexts: poLinUCB, its baselines and its context maps.
 
-Names are imported when they are first asked for, so that `import postserve` costs nothing; `__init__.pyi`
-lists them.
+Names are imported at their first use, so that `import postserve` is quick; `__init__.pyi` lists them.
 """
 
 import ast

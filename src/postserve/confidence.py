@@ -1,8 +1,8 @@
 """Every radius: of an arm's ellipsoid (zeta), of Algorithm 2's, and of the map's ball (e).
 
-`log_det_ratio` is log(det A / det Lambda) = sum log(1 + u^T A^{-1} u), which the linear core keeps
-along. `ridge` may be one number per block: the largest then multiplies the weights' bound and the
-smallest divides the contexts', with which the lemmas hold.
+`log_det_ratio` is log(det A / det Lambda) = sum log(1 + u^T A^{-1} u), which the linear core keeps. With one
+`ridge` per block, the largest multiplies the weights' bound and the smallest divides the contexts', so that
+the lemmas hold.
 """
 
 import math
@@ -55,7 +55,7 @@ def arm_radius_determinant(
 
 
 class PredictionErrors(TypedDict):
-    """What both forms of Algorithm 2's radius take; `w_bound` is 2 and `beta_bound` 1 unless given."""
+    """Arguments of both forms of Algorithm 2's radius; `w_bound` is 2 and `beta_bound` 1 by default."""
 
     map_errors: float
     noise_scale: float
@@ -77,8 +77,7 @@ def phi_hat_radius_determinant(
     zeta = sqrt(2 (B² L_eps² + R²) log(det^{1/2}…/(delta/2)))
            + B L_u (sum_s e_s)/sqrt(ridge) + w_bound sqrt(ridge),  B = beta_bound >= ||beta||,
 
-    Equation (13) with w_bound = 2 and B = 1, the defaults, as the paper assumes; the noise of z and the
-    errors, which sum to `map_errors`, reach the reward through beta.
+    Equation (13) with w_bound = 2 and B = 1, the defaults, as the paper assumes; `map_errors` is sum_s e_s.
 
     >>> phi_hat_radius_determinant(ridge=4.0, log_det_ratio=0.0, map_errors=3.0, noise_scale=0.6,
     ...                            z_noise_scale=0.8, u_bound=2.0, delta=2 * np.exp(-2))
@@ -178,7 +177,7 @@ def _phi_hat_radius(
     w_bound: float = 2.0,
     beta_bound: float = 1.0,
 ) -> FloatArray:
-    """Either form; `growth` is what it has beside the noise under its root."""
+    """Either form; `growth` is the factor of the squared noise under the root."""
     noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * np.sqrt(growth)
     bias = u_bound * (beta_bound * map_errors) / math.sqrt(np.asarray(ridge).min())
     return np.asarray(noise + (bias + w_bound * _largest_root(ridge)))

@@ -2,7 +2,7 @@
 
 
 class PostserveError(Exception):
-    """Whatever this library raises on purpose."""
+    """Base of all errors of this library."""
 
 
 class InvalidInput(PostserveError, ValueError):
@@ -10,4 +10,4 @@ class InvalidInput(PostserveError, ValueError):
 
 
 class StateMismatch(PostserveError):
-    """A state that is not what it is asked to be: another class, version or shape, or cut short."""
+    """A state of another class, version or shape than expected, or cut short."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ if sys.platform != "win32":
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name only once it is complete and on the disk."""
+    """Open a file for writing that gets its name only once it is complete and on the disk."""
     temporary = _beside(path)
     try:
         with temporary.open("xb") as file:
@@ -28,7 +28,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write several files, none of which takes its name before all are on the disk; the last one last."""
+    """Write several files; they get their names in order, once all are on the disk."""
     temporaries = {name: _beside(folder / name) for name in contents}
     try:
         for name, temporary in temporaries.items():
@@ -46,9 +46,9 @@ def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Keep others out of a folder, which is made; what a killed writer left half-done in it goes.
+    """Make a folder and lock it; leftovers of a killed writer are deleted.
 
-    Raises BlockingIOError where another process is in, unless it is waited for.
+    Raises BlockingIOError if another process has the lock, unless `wait`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("wb") as lock:
@@ -60,5 +60,5 @@ def locked(folder: Path, *, wait: bool) -> Iterator[None]:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the same folder that nobody else has, so that a rename is all that is left to do."""
+    """A unique name in the same folder, so that a rename completes the file."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")

@@ -1,4 +1,4 @@
-"""Loading what `save` wrote: the room from which every class that can be saved is in sight."""
+"""Loading what `save` wrote: every class that can be saved is imported here."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from postserve.state import Persistent, rebuild
 
 P = TypeVar("P", bound=Persistent)
 
-IN_SIGHT = (context_maps, policies)  # importing a class is what makes it known by its name
+IN_SIGHT = (context_maps, policies)  # a class is found by its name once it is imported
 
 
 @overload
@@ -25,9 +25,9 @@ def load(
 ) -> Any:
     """Rebuild what `save` wrote.
 
-    `objects` hands back, by dotted name, what arrays cannot carry: a callable, a scikit-learn
-    estimator, a map of one's own, as they were when the state was saved. `kind` is the class
-    wanted. A state of another class, version or shape, or cut short, raises `StateMismatch`.
+    `objects` has, by dotted name, what arrays cannot carry: callables, scikit-learn estimators, maps of your
+    own, as they were when the state was saved. `kind` is the expected class. A state of another class,
+    version or shape, or cut short, raises `StateMismatch`.
 
     >>> import tempfile
     >>> from postserve import LinUCB, PoLinUCB, RidgeMap

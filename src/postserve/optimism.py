@@ -5,9 +5,9 @@ and the weights in the arm's ellipsoid.  The weights have a closed form: with ``
 
     score = mean + max_{||d|| <= e} [ beta.d + zeta sqrt(q(d)) ],   q(d) = q0 + 2 c.d + d'Md
 
-The bracket is convex in ``d``, so its maximum lies on the sphere ``||d|| = e``.  It is sought in
-the eigenbasis of ``M`` and free of units: those of the rewards and of ``z`` cannot sway a choice.
-The search is compiled (`postserve.linalg.kernels.joint`).
+The bracket is convex in ``d``, so its maximum lies on the sphere ``||d|| = e``.  The search is compiled
+(`postserve.linalg.kernels.joint`); it works in the eigenbasis of ``M`` and without units, so that those of
+rewards and ``z`` cannot change a choice.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from postserve.linalg.kernels import joint as kernels
-from postserve.linalg.kernels.joint import Candidates as Candidates  # its name here, for those who ask
+from postserve.linalg.kernels.joint import Candidates as Candidates  # re-exported
 from postserve.types import FloatArray
 
 
@@ -51,7 +51,7 @@ def joint(candidates: Candidates) -> FloatArray:
 def joint_contenders(candidates: Candidates) -> FloatArray:
     """Score as `joint` where two or more have ``bound >= max plugin``, else as `plugin`.
 
-    The argmax and its ties are those of `joint`: others cannot win, and one alone has won.
+    The argmax and its ties are those of `joint`: others cannot win, and a single one has won.
 
     >>> three = [0., 9., 9.], [1.] * 3, [1.] * 3, [1.] * 3, [[-.5]] * 3, [[.5]] * 3, [[[.3]]] * 3
     >>> joint_contenders(Candidates(*map(np.array, three))).round(3)
@@ -61,7 +61,7 @@ def joint_contenders(candidates: Candidates) -> FloatArray:
 
 
 def _scored(kernel: Callable[..., None], candidates: Candidates) -> FloatArray:
-    """What a kernel, compiled for contiguous arrays alone, says of these arms."""
+    """The scores of these arms by a kernel, which is compiled for contiguous arrays only."""
     scores = np.empty(len(candidates.mean))
     kernel(scores, *[np.ascontiguousarray(field, np.float64) for field in candidates])
     return scores

@@ -1,4 +1,4 @@
-"""What each part must be able to do; any class that does it fits, ours or a user's."""
+"""What policies, maps and environments must be able to do, ours or a user's."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -13,37 +13,36 @@ from postserve.types import Decision, FloatArray, Rounds
 class Policy(Protocol):
     """Chooses an arm from x alone; learns from z and the reward when they come.
 
-    x is one context for all arms, (dim_x,), or has a row for each of them, (k, dim_x), of which the one
-    that was served is learnt from. A policy with no arms of its own takes decision sets: the rows are the
-    arms, and an arm is the number of a row. Input that cannot be used raises `InvalidInput` and changes
-    nothing.
+    x is one context for all arms, (dim_x,), or has one row per arm, (k, dim_x); `update` takes the row of
+    the arm that was served. A policy without arms takes decision sets: the rows are the arms, and an arm is
+    the number of a row. Input that cannot be used raises `InvalidInput` and changes nothing.
     """
 
     @property
     def arms(self) -> tuple[int, ...]:
-        """The ids of the present arms, in rising order; none where decision sets take their place."""
+        """The ids of the arms, in rising order; empty with decision sets."""
 
     @property
     def dim_x(self) -> int | None:
-        """Length of x; None where it is not looked at."""
+        """Length of x; None if it is ignored."""
 
     @property
     def dim_z(self) -> int | None:
-        """Length of z; None where it is not used, and may be None in every call."""
+        """Length of z; None if it is ignored."""
 
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
-        """Choose one of the eligible arms (all where None), to which rows of x belong; changes only rng."""
+        """Choose an eligible arm (by default any), rows of x being in their order; changes only rng."""
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
-        """The probability of each of `self.arms`, zero where it is not eligible."""
+        """The probability of each of `self.arms`, zero for arms that are not eligible."""
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
         """z and the reward came: `observe`, then `credit` with what it returned."""
 
     def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
-        """z came; returns the prediction of it that `credit` may want back, if there is one."""
+        """z came; returns the prediction of z for `credit`, if there is one."""
 
     def credit(
         self,
@@ -54,16 +53,15 @@ class Policy(Protocol):
         *,
         z_hat: npt.ArrayLike | None = None,
     ) -> None:
-        """The reward came; without z, refuse unless told what to do about it."""
+        """The reward came; without z it is refused, unless the policy has an option for it."""
 
 
 @runtime_checkable
 class ContextMap(Protocol):
     """phi_hat: x -> E[z|x], with the radius of its confidence set.
 
-    `arms` are ids, and x is one context for all of them, (dim_x,), or one row per arm, (len(arms), dim_x):
-    a map shared by all arms gives equal rows for one x. Input that cannot be used raises `InvalidInput`
-    and changes nothing.
+    `arms` are ids, and x is one context for all of them, (dim_x,), or has one row per arm: a map shared by
+    all arms gives equal rows for one x. Input that cannot be used raises `InvalidInput` and changes nothing.
     """
 
     @property
@@ -78,7 +76,7 @@ class ContextMap(Protocol):
         """phi_hat(x) of shape (len(arms), dim_z)."""
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """e at x of shape (len(arms),): how far phi(x) may be from phi_hat(x), not negative."""
+        """e at x of shape (len(arms),), at least 0: how far phi(x) may be from phi_hat(x)."""
 
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
@@ -86,15 +84,15 @@ class ContextMap(Protocol):
         """A draw of phi(x) of shape (len(arms), dim_z), for Thompson sampling; with size, (size, …)."""
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
-        """Learn that z followed x where this arm was served."""
+        """Learn that z followed x when this arm was served."""
 
 
 class Environment(Protocol):
     """The truth: draws rounds, and knows every arm's mean at phi(x).
 
-    Where each arm has a context of its own, `phi` and `means` take a round's (k, dim_x) rows and
-    answer for each of them; where only some arms can be served, `means` takes `arms`, their ids, too.
-    A world whose rounds are large may say as `rounds_at_once` how many of them to draw in one block.
+    With one context per arm, `phi` and `means` take a round's (k, dim_x) rows; if only some arms can be
+    served, `means` also takes their ids, `arms`. An environment with large rounds may have `rounds_at_once`,
+    how many to draw in one block.
     """
 
     @property
@@ -107,13 +105,13 @@ class Environment(Protocol):
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are; where rows are candidates, how many a round has."""
+        """The number of arms, or of candidates per round."""
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         """n rounds as potential outcomes."""
 
     def phi(self, x: npt.ArrayLike) -> FloatArray:
-        """E[z|x], of one x or of each of a round's rows."""
+        """E[z|x] of one x or of each row of a round."""
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
         """Every arm's mean reward at phi(x)."""
@@ -124,12 +122,12 @@ def z_for_oracle(policy: Any, **z: Any) -> dict[str, Any]:
     return z if getattr(policy, "sees_z", False) else {}
 
 
-# What only some maps can do. A policy asks with isinstance and says so where it needs it.
+# What only some maps can do. Policies check for it with isinstance.
 
 
 @runtime_checkable
 class Forgets(Protocol):
-    """Can weigh down all it has learnt so far."""
+    """Can multiply what it has learnt by a factor."""
 
     def forget(self, keep: float) -> None: ...
 
@@ -143,7 +141,7 @@ class RefitsPrior(Protocol):
 
 @runtime_checkable
 class Merges(Protocol):
-    """Is a function of sums, so that two learners add up and the order of updates is free."""
+    """Is a function of sums: learners can be added, and the order of updates does not matter."""
 
     @property
     def order_free(self) -> bool: ...

@@ -28,11 +28,11 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Persistent:
-    """Base of everything that can be saved; subclasses are found again by their names."""
+    """Base of everything that can be saved; subclasses are registered by their names."""
 
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}
     _settings_from: ClassVar[tuple[str, ...]] = ()
-    """Attributes that were made with some of the constructor's arguments, and hold them."""
+    """Attributes that hold some of the constructor's arguments for it."""
     _option_defaults: ClassVar[Mapping[str, Any]] = {}
     """Names and defaults of the options that the constructor takes as **options."""
     _copied_by_reference: ClassVar[tuple[str, ...]] = ()
@@ -45,7 +45,7 @@ class Persistent:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """The constructor's arguments by name, as far as attributes have the same names."""
+        """The constructor's arguments by name, from the attributes with these names."""
         parts, found = [getattr(self, part) for part in self._settings_from], {}
         for name in constructor_arguments(type(self)):
             theirs = [part for part in parts if name in constructor_arguments(type(part))]
@@ -85,8 +85,8 @@ class Persistent:
 def constructor_arguments(cls: Any) -> dict[str, Any]:
     """The names and defaults of a constructor's arguments.
 
-    What it takes as ``**options`` are the class's options where they are typed as such (``Unpack[…]``), and
-    otherwise the arguments of the next constructor, to which it hands them on.
+    ``**options`` stands for the options it is typed with (``Unpack[…]``), and otherwise for the arguments of
+    the next constructor.
     """
     found: dict[str, Any] = {}
     for base in cls.__mro__:
@@ -138,12 +138,12 @@ class Stored:
         return str(self._arrays.get(self._prefix + name, ""))
 
     def below(self, prefix: str) -> "Stored":
-        """The arrays whose names go on after that prefix."""
+        """The arrays with this prefix, which is left out of their names."""
         return Stored(self._arrays, self._prefix + prefix)
 
 
 def objects_of(item: Persistent) -> dict[str, Any]:
-    """The objects that `load` will want back, by their dotted names."""
+    """The objects that must be handed to `load`, by their dotted names."""
     return {name: value for name, value in _walk(item, "") if not isinstance(value, Persistent)}
 
 
@@ -157,7 +157,7 @@ def arrays_of(item: Persistent) -> Arrays:
 
 
 def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> Persistent:
-    """The object that `save` wrote, its class being in sight."""
+    """The object that `save` wrote; its class must have been imported."""
     header, arrays = _read(path)
     name = header["state"]["class"]
     if not issubclass(_find_class(name), kind):
@@ -171,7 +171,7 @@ def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> P
 
 
 def refuse_other_settings(one: Persistent, other: Any) -> None:
-    """Raise where two learners are one, or were not made alike, naming what differs."""
+    """Raise if two learners are the same object or differ in their settings, naming those."""
     if one is other:
         raise InvalidInput(f"cannot merge a {type(one).__name__} with itself, wanted another learner")
     if not isinstance(other, Persistent) or type(one) is not type(other):
@@ -182,7 +182,7 @@ def refuse_other_settings(one: Persistent, other: Any) -> None:
 
 
 def _require_settings(item: Persistent) -> None:
-    """Raise where an argument of the constructor cannot be found again."""
+    """Raise if an argument of the constructor is not kept as an attribute."""
     if lost := [name for name in constructor_arguments(type(item)) if name not in item._settings]:
         got = f"{type(item).__name__} has no attribute {', '.join(lost)}"
         raise InvalidInput(f"{got}, wanted each of its constructor's arguments under its name")
@@ -198,7 +198,7 @@ def differing_settings(one: Persistent, other: Persistent) -> list[str]:
         if isinstance(mine, Persistent) and isinstance(theirs, Persistent):
             differ += [f"{name}.{below}" for below in differing_settings(mine, theirs)]
         elif type(mine) is type(theirs) and hasattr(mine, "merge"):
-            pass  # an object of the user's own: its merge is the judge
+            pass  # a user's own object: its merge decides
         elif mine is not theirs and not (_is_plain(mine) and mine == theirs):
             differ.append(name)
     return differ
@@ -238,7 +238,7 @@ def _describe(item: Persistent) -> dict[str, Any]:
 
 
 def _class_name(cls: type) -> str:
-    """The bare name of a class of this package; others carry their module, and cannot stand in for one."""
+    """The name of a class, with its module unless it is of this package."""
     inside = cls.__module__.split(".")[0] == __name__.split(".")[0]
     return cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
 
@@ -252,7 +252,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
         _check_node(header["state"])
     except (FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except Exception as error:  # numpy, zipfile, zlib and json each have their own, by where it is damaged
+    except Exception as error:  # numpy, zipfile, zlib and json each raise their own
         damage = f"{path} is damaged or no state file ({error})"
         raise StateMismatch(f"{damage}, wanted one that save() wrote") from error
     if got[0] != FORMAT or type(got[1]) is not int or not 1 <= got[1] <= VERSION:
@@ -261,7 +261,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def _check_node(node: dict[str, Any]) -> None:
-    """A description must have the shape that `_describe` gives it; TypeError or KeyError otherwise."""
+    """Raise TypeError or KeyError unless this has the form that `_describe` gives."""
     str.strip(node["class"])
     for entry in dict.values(node["settings"]):
         ((kind, content),) = dict.items(entry)

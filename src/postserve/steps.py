@@ -1,10 +1,10 @@
 """Fast paths, and which objects may take them.
 
-A class works in steps: protected methods, any of which a subclass may override. A fast path is a method
-that skips some of them. It is taken only by objects whose class has the very steps of the class that states
-the path; others go the general way, the method of the same name in a base class. So a fast path cannot
-disagree with a step, whoever overrides it. A subclass that overrides steps and knows that a path still leads
-to the same place states it again in its body: ``_argmax_scores = PoLinUCB._argmax_scores``.
+A class works in steps: protected methods, which a subclass may override. A fast path is a method that skips
+some of them. It is used only by objects that have exactly the steps of the class that states the path; all
+others use the general way, the method of the same name in a base class. So a fast path cannot disagree with a
+step. A subclass that overrides steps, but none that matters to a path, states the path again in its body:
+``_argmax_scores = PoLinUCB._argmax_scores``.
 """
 
 from abc import ABC
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def general_way(method: F) -> F:
-    """Mark a method that takes the steps one by one, in whose place a subclass may have a fast path."""
+    """Mark a method that takes the steps one by one; a subclass may have a fast path of that name."""
     method.__dict__["is_way"] = True
     return method
 
@@ -32,7 +32,7 @@ class fast_path:  # a decorator
     ...     def _credit(self, x, slot, z, reward, z_hat):
     ...         super()._credit(x, slot, z, 2.0 * reward, z_hat)
     >>> policy = Doubles(n_arms=2, dim_x=1, ridge=1.0)
-    >>> policy.update_batch([[1.0]], [0], None, [1.0])  # not by the fast path, which would double nothing
+    >>> policy.update_batch([[1.0]], [0], None, [1.0])  # not by the fast path, which skips _credit
     >>> policy.weights
     array([[1.],
            [0.]])
@@ -80,11 +80,11 @@ class fast_path:  # a decorator
 
 
 class HasSteps(Persistent, ABC, abstract=True):
-    """Base of classes that work in steps, which `conformance` overrides one by one."""
+    """Base of classes that work in steps; `conformance` overrides them one by one."""
 
 
 def steps_of(cls: type) -> list[str]:
-    """The names of the steps of a class: its protected methods, but for those that say which way they go."""
+    """The names of the steps of a class: its protected methods, except fast paths and general ways."""
     found = (name for name in dir(cls) if _is_protected(name) and isfunction(getattr_static(cls, name)))
     return [name for name in found if not any(_is_way(vars(base).get(name)) for base in cls.__mro__)]
 
@@ -94,5 +94,5 @@ def _is_way(method: Any) -> bool:
 
 
 def _is_protected(name: str) -> bool:
-    """Whether it is one that subclasses may override, and no matter of their state."""
+    """Whether it is a method that subclasses may override, other than those of `Persistent`."""
     return name.startswith("_") and not name.startswith(("__", "_abc")) and not hasattr(HasSteps, name)

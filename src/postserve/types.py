@@ -1,15 +1,15 @@
-"""The values that travel between the rooms, and the shapes of arrays, documented once.
+"""Types that several rooms use, and the shapes of arrays, documented once.
 
 =============  ====================  ==================================================
 array          shape                 meaning
 =============  ====================  ==================================================
-``x``          ``(dim_x,)``          pre-serving context, known when an arm is chosen; where arms
-                                     have contexts of their own, ``(k, dim_x)``, a row an arm
+``x``          ``(dim_x,)``          pre-serving context, known when an arm is chosen;
+                                     ``(k, dim_x)`` with one context per arm
 ``z``          ``(dim_z,)``          post-serving context, known after it was served
 ``u``          ``(dim_u,)``          an arm's regressor, for poLinUCB ``(x, z)``
 ``z_hat``      ``(dim_z,)``          ``phi_hat(x)``, the prediction of ``z``
-``X``, ``Z``   ``(n, dim)``          a batch, one row a round
-``arms``       ``(k,)`` of int       arm ids; an id is never given twice
+``X``, ``Z``   ``(n, dim)``          a batch, one row per round
+``arms``       ``(k,)`` of int       arm ids, which are never reused
 =============  ====================  ==================================================
 """
 
@@ -24,10 +24,10 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 Context: TypeAlias = npt.ArrayLike | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""x or z as policies take it: numbers, one row or a row an arm; with features, names with values too."""
+"""x or z as policies take it: numbers, in one row or one row per arm; with features, named values too."""
 
 Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
-"""A ridge: learnt from the evidence, one number, or one number a block."""
+"""A ridge: learnt from the evidence, one number, or one number per block."""
 
 ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | float
 MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """One decision a row of a batch: ids and probabilities, both of shape ``(n,)``."""
+    """One decision per row of a batch: ids and probabilities, both of shape ``(n,)``."""
 
     arms: IntArray
     propensities: FloatArray
@@ -63,11 +63,10 @@ class Prior(NamedTuple):
 class Rounds(NamedTuple):
     """A block of rounds as potential outcomes: what every arm would have given.
 
-    ``x`` is ``(n, dim_x)`` or, where each arm has a context of its own, ``(n, k, dim_x)``; ``z`` is
-    ``(n, dim_z)`` or, where it depends on what was served, ``(n, k, dim_z)``. ``rewards`` and ``means``
-    are ``(n, k)``, the means being taken at ``phi(x)``, never at the realised z. The k columns are all
-    arms in their order or, where only some can be served, those that ``arms`` names: ``(n, k)`` ids,
-    rising in each row.
+    ``x`` is ``(n, dim_x)``, or ``(n, k, dim_x)`` with one context per arm; ``z`` is ``(n, dim_z)``, or
+    ``(n, k, dim_z)`` if it depends on the arm. ``rewards`` and ``means`` are ``(n, k)``, the means being
+    taken at ``phi(x)``, never at the realised z. The k columns are all arms in their order or, if only some
+    can be served, those of ``arms``: ``(n, k)`` ids, rising in each row.
     """
 
     x: FloatArray

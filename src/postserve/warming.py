@@ -1,4 +1,4 @@
-"""Compile before the first round: kernels are compiled at their first use, and kept on disk from then on."""
+"""Compile before the first round: kernels are compiled at their first use, and then cached on disk."""
 
 import copy
 import time
@@ -17,11 +17,9 @@ from postserve.protocols import z_for_oracle
 from postserve.types import Context
 
 BATCH = 80
-"""Rows that are enough for a batch to be decided by matrix products."""
-
+"""Enough rows for a batch to be decided by matrix products."""
 Rows = Callable[[int], Any]
-"""So many rows of what a policy takes for x, or for z."""
-
+"""Makes that many rows of x or of z, as a policy takes them."""
 
 USUAL: dict[str, Callable[[], Any]] = {
     "LinUCB": lambda: LinUCB(3, 2),
@@ -30,7 +28,7 @@ USUAL: dict[str, Callable[[], Any]] = {
     "PoLinUCB, one model for all arms": lambda: PoLinUCB(3, RidgeMap(2, 2), model="shared"),
     "PoLinUCB, hybrid models": lambda: PoLinUCB(3, RidgeMap(2, 2), model="hybrid"),
 }
-"""What `postserve warm-up` warms up. How many arms and dimensions there are is no matter to compiled code."""
+"""What `postserve warm-up` warms up. Compiled code does not depend on the number of arms or dimensions."""
 
 
 class WarmUp(NamedTuple):
@@ -41,11 +39,10 @@ class WarmUp(NamedTuple):
 
 
 def warm_up(policy: Any, *, x: Context | None = None, z: Context | None = None) -> WarmUp:
-    """Compile all that the verbs of this policy need, or load it from the cache; the policy does not change.
+    """Compile all kernels that this policy needs, or load them from the cache; the policy does not change.
 
-    A copy of the policy plays some rounds of made-up numbers, which take as long as its rounds do. A policy
-    with `x_features` or `z_features` needs an example of what these take: one `x`, one `z`. What a map or
-    features of your own compile is warmed up as far as these rounds ask them.
+    A copy of the policy plays some rounds of made-up numbers, which call your own map and features too. A
+    policy with `x_features` or `z_features` needs an example of their input: one `x`, one `z`.
 
     >>> from postserve import LinUCB
     >>> policy = LinUCB(n_arms=3, dim_x=2)
@@ -95,13 +92,13 @@ def _rows(name: str, dim: int | None, example: Any, features: Any, rng: np.rando
 
 
 def _play(policy: Any, xs: Rows, zs: Rows, rng: np.random.Generator) -> None:
-    """Every verb, with arms that know nothing, arms that have few rows and arms that have many."""
+    """Call every method, with arms that have no rows, few rows and many."""
     by_row = not policy.arms
     _choose(policy, xs, zs, rng)
     many = 1 + (policy.dim_x or 0) + 2 * (policy.dim_z or 0)  # at least the length of u
     arms = [0] if by_row else [policy.add_arm() for _ in range(min(many, policy.n_arms))]
     _update_batch(policy, arms[:1], xs, zs)
-    policy.refit_prior()  # of a single row: contiguous either way, for kernels a case of its own
+    policy.refit_prior()  # of a single row, contiguous in either order: a case of its own for kernels
     for arm in arms[:2]:
         _learn(policy, arm, xs, zs, 1)
     _choose(policy, xs, zs, rng)
@@ -118,7 +115,7 @@ def _play(policy: Any, xs: Rows, zs: Rows, rng: np.random.Generator) -> None:
 
 
 def _choose(policy: Any, xs: Rows, zs: Rows, rng: np.random.Generator) -> None:
-    """At one x, and at a row for each arm; one by one and in batches; of all arms, and of some."""
+    """At one x and at one row per arm; one by one and in batches; from all arms and from some."""
     if not policy.arms:  # decision sets
         candidates, their_z = xs(3), zs(3)
         policy.select(candidates, rng, **z_for_oracle(policy, z=their_z))
