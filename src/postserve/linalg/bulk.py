@@ -1,9 +1,9 @@
-"""Many rows at once: the best of all models for each, row by row or by matrix products.
+"""The best model for each of many rows, row by row or by matrix products.
 
-Row by row, most widths may be spared (`kernels.models.score`); a product computes them all, in a fraction of
-the time that each takes by itself. A few rows tell which is less. Products round otherwise than the kernels
-of single rows do: where that could change who is the best, or who ties, the answer is UNDECIDED, as it is at
-a tie, and the caller asks for that row by itself.
+Row by row, most widths need not be computed (`kernels.models.score`); a product computes all of them, but
+each much faster. A few rows show which is better. Products and the kernels of single rows round differently:
+if that could change the best model, the answer is UNDECIDED, as at a tie, and the caller scores that row
+again.
 """
 
 from functools import cache
@@ -18,12 +18,10 @@ from postserve.types import FloatArray, IntArray
 
 ENTRIES_AT_ONCE = 2**20
 """Numbers of an intermediate product: few enough for a processor's cache, and enough to be fast."""
-
-
 TRIED, LEAST, AT_ONCE = 8, 64, 256
-"""Rows tried one by one first; how many repay what a product has to prepare; how many a kernel is given."""
+"""Rows tried one by one first; the fewest for which products pay; rows per call of a kernel."""
 MOSTLY = 0.3
-"""With less than this share of all widths computed row by row, rows one by one are faster."""
+"""If rows need less than this share of all widths, going row by row is faster."""
 
 
 def argmax_scores(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
@@ -40,7 +38,7 @@ def argmax_scores(storage: Storage, U: FloatArray, models: IntArray, radius: Flo
 
 
 def _in_turn(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> int:
-    """Some rows at a time: a kernel cannot be interrupted."""
+    """Some rows per call: a kernel cannot be interrupted."""
     widths = 0
     for start in range(0, len(U), AT_ONCE):
         some, work = slice(start, start + AT_ONCE), np.empty(4 * len(models) + storage.symmetric.shape[2])
@@ -80,8 +78,8 @@ class _Dense:
         place = storage.place[models]
         self.columns = np.flatnonzero(place >= 0)
         place, dim = place[self.columns], len(storage.prior)
-        # u^T P u costs 2 dim² by a product with P and one with u, and dim² with the packed u u^T, which has
-        # to be made first and makes a thin product where models are few.
+        # u^T P u costs 2 dim² by a product with P and one with u, and dim² with the packed u u^T, which must
+        # be made first and makes a thin product if there are few models.
         self.packed = len(self.columns) >= dim
         self.width = dim * (dim + 1) // 2 if self.packed else len(self.columns) * dim
         everything = len(place) == storage.counts[DENSE_COUNT] and bool((np.diff(place) == 1).all())
@@ -97,7 +95,7 @@ class _Dense:
         return np.sqrt(self.weights**2 @ ridge)
 
     def project(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """w·u and u^T A^{-1} u of every row under every one of them."""
+        """w·u and u^T A^{-1} u of every row under each of them."""
         squares = np.empty((len(U), len(self.columns)))
         if self.packed:
             outer = np.empty((len(U), self.width))

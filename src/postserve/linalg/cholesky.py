@@ -1,4 +1,4 @@
-"""Factor a positive definite matrix, whatever rounding did to it."""
+"""Factor a positive definite matrix, in spite of rounding."""
 
 from typing import NamedTuple
 
@@ -21,17 +21,17 @@ class Factor(NamedTuple):
 
 
 def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
-    """Factor A = gram + diag(ridge); `right` has one right-hand side a row.
+    """Factor A = gram + diag(ridge); `right` has one right-hand side per row.
 
-    A matrix that rounding made indefinite gets the smallest relative lift of its diagonal that
-    mends it: what it holds in those directions is below its own rounding error.
+    If rounding made the matrix indefinite, its diagonal is raised by the smallest relative amount that mends
+    it: in those directions the matrix is below its own rounding error.
 
     >>> factorise(np.array([[3.0]]), np.array([1.0]), np.array([[8.0]])).solution
     array([[2.]])
     """
     dim, log_det, lift = len(ridge), np.nan, 0.0
     while np.isnan(log_det):
-        if not lift < 1.0:  # a lift of that size means that these are no sums of squares
+        if not lift < 1.0:  # so large a lift means that gram is no sum of squares
             raise ArithmeticError("the gram is not positive semi-definite, wanted a sum of u u^T")
         matrix = gram.copy()
         matrix.flat[:: dim + 1] = (np.diagonal(gram) + ridge) * (1.0 + lift)
@@ -48,7 +48,7 @@ def cholesky_inverse(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]
     """
     dim = len(matrix)
     padded = -(-dim // LANES) * LANES
-    # one allocation, which malloc keeps for the next call: of two, it hands one back to the system
+    # one allocation, which malloc keeps for the next call; of two it would return one to the system
     scratch = np.zeros((2 * padded + 3 * PANEL, padded))
     work, product, panels = scratch[:padded], scratch[padded : 2 * padded], scratch[2 * padded :]
     before, panel = panels[:PANEL], panels[PANEL : 2 * PANEL]

@@ -1,4 +1,4 @@
-"""The prior learnt from the evidence: one variance a block of u, and the noise variance.
+"""The prior learnt from the evidence: one variance per block of u, and the noise variance.
 
 With S = sum u u^T, b = sum r u, rho = sum r² and n of each arm, A = S + Lambda, m = A^{-1} b and
 lambda_j = sigma²/tau_j², it minimises over p = (log sigma², log tau_j²)
@@ -6,11 +6,10 @@ lambda_j = sigma²/tau_j², it minimises over p = (log sigma², log tau_j²)
     1/2 sum_a [ n log sigma² + log det A - log det Lambda + (rho - b^T A^{-1} b)/sigma² ]
         + 1/2 ||(p - p0)/sd||²
 
-pooled over arms. The outputs of a map share gram and lambda, each with a sigma² of its own: their
-objectives add up. For given lambda the best sigma² needs no factorisation, so Newton's method goes
-over log lambda alone. Everything happens in the data's own units, v_j = sum_a tr(S_jj)/N of a block
-and v_r = sum_a rho/N of an output, so that p0 is a constant and scaling the data by powers of two
-changes no bit of the result.
+pooled over arms. The outputs of a map share gram and lambda, each with a sigma² of its own: their objectives
+add up. For given lambda the best sigma² needs no factorisation, so Newton's method goes over log lambda
+alone. Everything happens in the data's own units, v_j = sum_a tr(S_jj)/N of a block and v_r = sum_a rho/N of
+an output, so that p0 is a constant and scaling the data by powers of two changes no bit of the result.
 """
 
 import math
@@ -29,13 +28,13 @@ CENTRE_NOISE = 0.01
 """p0: the noise is a hundredth of the reward's second moment, the blocks share the rest equally."""
 SD_NOISE, SD_BLOCK = 3.0, 2.0
 LOG_FLOOR = float(np.log(1e-8))
-"""Noiseless rewards drive sigma² to zero; this is where it stops, in units of v_r."""
+"""The least log sigma², in units of v_r: noiseless rewards drive it to minus infinity."""
 TINY_SQUARE = 1e-200
-"""A second moment below this counts as zero: its inverse, and the square of that, must be numbers."""
+"""A second moment below this counts as zero: its inverse squared must be finite."""
 MAX_EVALUATIONS = 20
 LONGEST_STEP = 4.0
 FLATTEST = 0.01
-"""Least curvature Newton believes in; the hyperprior alone gives about 0.04 where sigma² follows."""
+"""The least curvature that Newton's method uses; the hyperprior alone gives about 0.04."""
 
 
 class Sums(NamedTuple):
@@ -48,23 +47,23 @@ class Sums(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of models that have few of them, model by model: their sums are O(dim²), these are not."""
+    """The rows of models with few of them, model by model: they take less room than their sums."""
 
-    models: IntArray  # (n,), whose each is
+    models: IntArray  # (n,), the model of each
     u: FloatArray  # (n, d)
     y: FloatArray  # (n, outputs)
-    rounds: float  # how many they count for
+    rounds: float  # how many rounds they count for
 
 
 class Units(NamedTuple):
-    """Second moments v_j of the blocks and v_r of the outputs; zero where nothing came yet."""
+    """Second moments v_j of the blocks and v_r of the outputs; zero before their first value."""
 
     blocks: FloatArray
     outputs: FloatArray
 
 
 class Fit(NamedTuple):
-    """What a refit found: lambda_j of each block, sigma² of each output, and its price."""
+    """The result of a refit: lambda_j of each block, sigma² of each output, and the evaluations it took."""
 
     ridge: FloatArray
     noise_variance: FloatArray
@@ -73,9 +72,9 @@ class Fit(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """What the evidence asks of the posterior of all weights at one lambda; P is its precision's inverse."""
+    """What the evidence needs of the posterior of all weights at one lambda; P inverts its precision."""
 
-    log_det: float  # of the precision, over that of the prior
+    log_det: float  # of the precision, relative to the prior's
     residual: FloatArray  # (outputs,), rho - b^T P b
     trace: FloatArray  # (blocks,), tr_j(P)
     frobenius: FloatArray  # (blocks, blocks), ||P_ij||²_F
@@ -84,7 +83,7 @@ class Posterior(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """The objective at log lambda, log sigma² being the best for it."""
+    """The objective at log lambda, with the best log sigma² for it."""
 
     log_ridge: FloatArray  # (blocks,)
     log_noise: FloatArray  # (outputs,)
@@ -104,22 +103,19 @@ def mean_squares(u: FloatArray, y: FloatArray, rounds: float, blocks: Sequence[i
 
 
 def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
-    """The sums in units, of the blocks and outputs that have one."""
+    """The sums in units, of those blocks and outputs that have one."""
     coordinates, scale, alive, outputs = _scales(blocks, units)
     gram, moment, squares, pulls = sums
     if not (coordinates.all() and alive.all()):
         gram, moment = gram[:, coordinates][:, :, coordinates], moment[:, alive][:, :, coordinates]
         squares = squares[:, alive]
     return Sums(
-        gram * (scale[:, None] * scale),
-        moment * (outputs[:, None] * scale),
-        squares * outputs**2,
-        pulls,
+        gram * (scale[:, None] * scale), moment * (outputs[:, None] * scale), squares * outputs**2, pulls
     )
 
 
 def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
-    """Which coordinates have a unit, and one over it; the same of the outputs."""
+    """Which coordinates have a unit, and one over it; the same for the outputs."""
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
     return np.repeat(active, blocks), scale, alive, 1.0 / np.sqrt(units.outputs[alive])
@@ -134,7 +130,7 @@ def centre(units: Units) -> Fit:
 def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | None = None) -> Fit:
     """The best prior under an objective, by Newton's method in log lambda.
 
-    `start` is lambda of each block to begin with, 0 for one of which nothing is known; p0 without.
+    The search starts at lambda = `start`, with p0 for blocks where that is 0, or at p0.
     """
     units = objective.units
     active, alive = units.blocks > 0.0, units.outputs > 0.0
@@ -154,10 +150,8 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
 class Objective:
     """The negative log evidence and its hyperprior, in units, over the blocks that are not zero.
 
-    `rows` are of models that are not among the sums.
-
-    Here the models' weights are independent of each other. A subclass with another model of the same
-    sums says what its posterior is, and how many weights share each lambda; the rest is the same.
+    `rows` belong to models that are not among the sums. The models' weights are independent of each other; a
+    subclass with another model has its own `posterior` and `n_weights`, the number of weights per lambda.
     """
 
     def __init__(self, sums: Sums, blocks: Sequence[int], units: Units, rows: Rows | None = None) -> None:
@@ -195,7 +189,7 @@ class Objective:
         self._known = log_ridge, inverse * (size[:, None] * size), solution, log_det
 
     def posterior(self, log_ridge: FloatArray) -> Posterior:
-        """The sums over models that depend on lambda: O(dim³) each, or O(n² dim) where it has only n rows."""
+        """The sums over models that depend on lambda: O(dim³) each, or O(n² dim) with only n rows."""
         ridge = np.repeat(np.exp(log_ridge), self.sizes)
         outputs, n, dim = len(self.squares), len(log_ridge), len(ridge)
         log_det, residual = -float((self.n_weights * log_ridge).sum()), np.zeros(outputs)
@@ -224,7 +218,7 @@ class Objective:
         return Posterior(log_det, residual, *parts)
 
     def _full_sums(self, lost: BoolArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Gram, moment and squares of each model that has them, and of those whose rows lost digits."""
+        """Gram, moment and squares of each dense model, and of those with rows that lost digits."""
         yield from zip(self.gram, self.moment, self.dense_squares, strict=True)
         for arm in np.flatnonzero(lost):
             assert self.rows is not None  # some were lost
@@ -253,7 +247,7 @@ class Objective:
         inner = 0.5 * outputs * frobenius + np.einsum("o,oij->ij", precision, cross)
         diagonal = 0.5 * (outputs * ridge * trace + shrink.sum(axis=0)) + outputs / SD_BLOCK**2
         hessian = np.diag(diagonal) - np.outer(ridge, ridge) * inner
-        # At its best sigma² follows lambda, which lowers the curvature (a Schur complement).
+        # The best sigma² follows lambda, which lowers the curvature (a Schur complement).
         mixed = -0.5 * shrink - SD_BLOCK**-2
         slope = -mixed / (0.5 * Q * precision + SD_NOISE**-2 + n * SD_BLOCK**-2)[:, None]
         slope[log_noise <= LOG_FLOOR] = 0.0
@@ -262,7 +256,7 @@ class Objective:
         return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, slope)
 
     def _best_noise(self, Q: float, log_ridge: FloatArray) -> float:
-        """The minimum over log sigma², lambda fixed: convex in one number, no factorisation needed."""
+        """The minimum over log sigma² for fixed lambda: convex in one number, without factorisation."""
         stiffness = SD_NOISE**-2 + len(log_ridge) * SD_BLOCK**-2
         pull = SD_NOISE**-2 * self.log_noise_centre
         pull += SD_BLOCK**-2 * float((log_ridge + self.log_tau2_centre).sum())
@@ -286,11 +280,11 @@ class Objective:
 
 
 def _minimise(objective: Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:
-    """Newton with a floor under the curvature, halving steps that do not descend."""
+    """Newton's method with a floor on the curvature, halving steps that do not descend."""
     point = objective.at(log_ridge)
     while objective.evaluations < MAX_EVALUATIONS:
         step = _newton_step(point.gradient, point.hessian)
-        if np.abs(step).max() <= tolerance:  # the error left is of the order of its square
+        if np.abs(step).max() <= tolerance:  # the remaining error is of the order of its square
             return point.log_ridge + step, np.maximum(point.log_noise + point.noise_slope @ step, LOG_FLOOR)
         trial = objective.at(point.log_ridge + step)
         while trial.value > point.value + point.rounding and objective.evaluations < MAX_EVALUATIONS:

@@ -1,13 +1,13 @@
-"""Where ridge regressions keep what they know, so that storage follows the rounds played.
+"""The storage of ridge regressions, which grows with the rounds played.
 
-A model has one of three forms, and nobody outside sees which:
+A model has one of three forms, all exact and invisible from outside:
 
 - cold: no row yet, and nothing is stored. Its inverse is Lambda^{-1}, its weights are 0.
 - rows: each (u, y), and the g and c that make A^{-1} = Lambda^{-1} - sum g g^T and w = sum c g. One log
-  holds the rows of all models in the order in which they came.
-- dense: packed gram and A^{-1}, moment and weights, once these take less room than the rows would.
+  has the rows of all models, in order of arrival.
+- dense: packed gram and A^{-1}, moment and weights, once these take less room than the rows.
 
-All three are exact. The arrays are those of `kernels.Storage`; here they grow, and models change form.
+Here the arrays of `kernels.Storage` grow, and models change form.
 """
 
 from functools import cache
@@ -35,7 +35,7 @@ from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
 
 LEAST_ROWS = 64
-"""The log starts with room for so many."""
+"""Rows that the log has room for at first."""
 
 
 def empty(dim: int, outputs: int) -> Storage:
@@ -66,7 +66,7 @@ def pack(matrices: FloatArray) -> FloatArray:
 
 @cache
 def _lower(dim: int) -> IntArray:
-    """Where the lower triangle stands in the entries of a matrix."""
+    """The flat indices of a matrix's lower triangle."""
     return np.asarray(np.ravel_multi_index(np.tril_indices(dim), (dim, dim)))
 
 
@@ -76,7 +76,7 @@ def diagonal(packed: FloatArray, dim: int) -> FloatArray:
 
 
 def add_cold(storage: Storage, n_models: int) -> Storage:
-    """More models, which know nothing."""
+    """Append models without rows."""
     tally = np.zeros((len(storage.tally) + n_models, storage.tally.shape[1]))
     tally[: len(storage.tally)] = storage.tally
     place = np.concatenate([storage.place, np.full(n_models, COLD)])
@@ -84,7 +84,7 @@ def add_cold(storage: Storage, n_models: int) -> Storage:
 
 
 def remove(storage: Storage, model: int) -> Storage:
-    """One model less, and what it has stored; later ones move down by one."""
+    """Remove a model and what it has stored; later ones move down by one."""
     hole = int(storage.place[model])
     if hole >= 0:  # the last dense one moves into its place
         last = int(storage.counts[DENSE_COUNT]) - 1
@@ -108,7 +108,7 @@ def remove(storage: Storage, model: int) -> Storage:
 
 
 def make_dense(storage: Storage, model: int) -> Storage:
-    """Give a model the dense form, whichever it has."""
+    """Give a model the dense form."""
     if storage.place[model] >= 0:
         return storage
     room, used = len(storage.owner), int(storage.counts[DENSE_COUNT])
@@ -124,7 +124,7 @@ def make_dense(storage: Storage, model: int) -> Storage:
 
 
 def with_room_for_rows(storage: Storage, more: int = 1) -> Storage:
-    """Room for more rows in the log."""
+    """Make room for more rows in the log."""
     room, used = len(storage.links), int(storage.counts[ROW_COUNT])
     if used + more <= room:
         return storage
@@ -153,7 +153,7 @@ def without_gaps(storage: Storage) -> Storage:
 
 
 def chain(storage: Storage) -> None:
-    """Link each row to its model's row before it, and each model to its newest, from the owners alone."""
+    """Link each row to its model's previous row, and each model to its newest row, from the owners."""
     links = storage.links[: storage.counts[ROW_COUNT]]
     order = np.argsort(links[:, OWNER], kind="stable")
     owners = links[order, OWNER]
@@ -165,14 +165,14 @@ def chain(storage: Storage) -> None:
 
 
 def live_rows(storage: Storage) -> IntArray:
-    """The rows that are some model's, model by model, each model's in the order in which they came."""
+    """The rows that have a model, model by model, in order of arrival."""
     owners = storage.links[: storage.counts[ROW_COUNT], OWNER]
     order = np.argsort(owners, kind="stable")
     return np.asarray(order[owners[order] != NOBODY])
 
 
 def arrays(storage: Storage) -> Arrays:
-    """All that is in use, as named arrays."""
+    """Everything in use, as named arrays."""
     dense, live = slice(0, storage.counts[DENSE_COUNT]), live_rows(storage)
     return {
         "tally": storage.tally,
@@ -190,7 +190,7 @@ def arrays(storage: Storage) -> Arrays:
 
 
 def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
-    """What `arrays` gave, checked; or the full matrices of a state of version 1."""
+    """What `arrays` gave, checked; or a state of version 1."""
     if stored.has("gram"):
         return _restored_full(stored, n_models, dim, outputs)
     storage = add_cold(empty(dim, outputs), n_models)
@@ -221,7 +221,7 @@ def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
 
 
 def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
-    """A state of version 1: every model in full, those that were never pulled too."""
+    """A state of version 1: full matrices of every model, pulled or not."""
     names = {"pulls": np.float64, "log_det": np.float64, "loss": np.float64, "age": np.int64}
     tally = [stored.take(name, (n_models,), kind) for name, kind in names.items()]
     squares = stored.take("squares", (n_models, outputs))
@@ -247,12 +247,12 @@ def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Sto
 
 
 def _apart(storage: Storage) -> Storage:
-    """With places and counts of its own, lest who still reads the old arrays be led beyond their end."""
+    """Copy places and counts, so that threads still reading the old arrays do not run past their ends."""
     return storage._replace(place=storage.place.copy(), counts=storage.counts.copy())
 
 
 def _grown(planes: Any, used: int, room: int) -> Any:
-    """The same with more room along the second axis."""
+    """A copy with more room along the second axis."""
     grown = np.zeros((planes.shape[0], room, *planes.shape[2:]), dtype=planes.dtype)
     grown[:, :used] = planes[:, :used]
     return grown

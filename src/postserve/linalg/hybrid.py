@@ -15,12 +15,12 @@ innovations: with v = A_a^{-1} u, gain = 1/(1 + u·v) and error = r - w_a·u, fr
 
 F_a = A_a^{-1} Lambda_1, which is the joint ridge regression with (K + 1)·dim weights, exactly.
 
-An arm that is removed takes its own weights along, but what it taught w_0 stays: catalogues in which
-arms come and go are what the model is for. Its rows of the shared regression are kept as sums of their
-own, as they were under the Lambda_1 of that day, and `forget` fades them like all other sums.
+When an arm is removed, its own weights go, but what it taught w_0 stays: the model is meant for catalogues
+in which arms come and go. Its rows of the shared regression are kept as separate sums, as they were under the
+Lambda_1 of that time, and `forget` multiplies them like all other sums.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,27 +28,19 @@ import numpy as np
 from postserve.linalg import evidence, forms
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels, taught
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import (
-    CACHE,
-    LOSS,
-    MAX_LOSS,
-    PULLS,
-    REFACTORISE_EVERY,
-    SQUARES,
-    SUMS,
-)
+from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.prior import BlockPrior
-from postserve.linalg.regressions import Ellipsoid, Projection, ProjectionAround, Regressions
+from postserve.linalg.regressions import Ellipsoid, LocalProjection, Projection, Regressions
 from postserve.linalg.ridge import second_moments, sums_of
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 
 LEVELS = ("", "shared_")
-"""What the names of arrays of the own and of the shared level begin with."""
+"""Prefixes of the arrays of the own and of the shared level."""
 
 
 class Taught(NamedTuple):
-    """What arms taught w_0, as sums of rows of its regression, and the squares those came from."""
+    """What arms taught w_0, as sums of rows of its regression, and the squares of their rounds."""
 
     gram: FloatArray  # (d, d)
     moment: FloatArray  # (outputs, d)
@@ -59,10 +51,10 @@ class Taught(NamedTuple):
 
 
 class HybridModels:
-    """n_models linear regressions whose weights have a common part: `own` regressions and a `shared` one.
+    """n_models linear regressions with a common part of their weights: `own` regressions and a `shared` one.
 
-    It learns and is read by the verbs of `RidgeModels`. The prior's blocks are those of the own weights, and
-    after them those of the shared ones: a row of the joint regression is (u, u).
+    It has the methods of `RidgeModels`. The prior's blocks are those of the own weights and then those of the
+    shared weights: a row of the joint regression is (u, u).
 
     >>> models = HybridModels(n_models=2, blocks={"x": 2}, ridge=1.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([3.0]))
@@ -83,8 +75,8 @@ class HybridModels:
         self.shared = Regressions(1, shared, n_outputs=n_outputs, most_rows=0)
         self.dim, self._sizes = self.own.dim, list(blocks.values())
         self._departed = Taught(*map(np.zeros, _taught_shapes(self.own)))
-        self._gone = np.zeros(2)  # how many taught arms departed, and the sum of their log det
-        self._rows_since_renewal = 0  # of the shared sums since they were last renewed
+        self._gone = np.zeros(2)  # the number of pulled arms that were removed, and the sum of their log det
+        self._rows_since_renewal = 0  # of the shared sums
         self.take_prior()
 
     @property
@@ -99,7 +91,7 @@ class HybridModels:
 
     @property
     def order_free(self) -> bool:
-        """Not with evidence once an arm is gone: what it taught was weighed by the prior of that day."""
+        """False with evidence after an arm is removed: what it taught was weighed by an earlier prior."""
         return not (self.prior.evidence and self._gone[0])
 
     # Reading
@@ -117,7 +109,7 @@ class HybridModels:
         return self.project(U, models).means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
-        """mean + radius · width: all of them, as the shared level has none that could be spared."""
+        """mean + radius · width of every row: the shared level allows no shortcut."""
         means, widths = self.project(U, models)
         return np.asarray(means[:, 0] + radius * widths)
 
@@ -136,13 +128,11 @@ class HybridModels:
         shared_part = F_rows @ self.shared.inverse_of()[0] @ F_columns.mT
         return np.asarray(own.inverse_of(models, rows, columns) + shared_part)
 
-    def project_around(
-        self, U: FloatArray, models: IntArray, starts: IntArray, size: int
-    ) -> ProjectionAround:
+    def project_around(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> LocalProjection:
         """As `Regressions.project_around`, in the norm of C."""
         (means, widths), weights = self.project(U, models), self.weights_of(models)[:, 0]
         solved, blocks = self.solve(U, models), [slice(start, start + size) for start in starts.tolist()]
-        return ProjectionAround(
+        return LocalProjection(
             means[:, 0],
             widths,
             np.sum([weights[:, part] for part in blocks], axis=0),
@@ -156,7 +146,7 @@ class HybridModels:
         return np.asarray(self.own.weights_of(models) + carried @ self.own.inverse_of(models))
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
-        """That of all weights (w_0, delta_1, …) at once, departed arms' too: no arm has one of its own."""
+        """One ellipsoid of all weights (w_0, delta_1, …), removed arms' too: no arm has its own."""
         gone, their_log_det = self._gone
         log_det = np.full(len(models), self.own.log_det.sum() + self.shared.log_det[0] + their_log_det)
         ridge = np.concatenate([self.shared.ridge, np.tile(self.own.ridge, self.n_models + int(gone))])
@@ -168,8 +158,7 @@ class HybridModels:
     ) -> FloatArray:
         """Draws of u·(w - w_hat), w ~ N(w_hat, C) jointly over rows of different models: (size, rows).
 
-        Draw m takes row i at U[i] with moves[m, i] added in `block`. Own weights vary independently;
-        what the arms share varies once per draw, for all rows alike.
+        In draw m, moves[m, i] is added to row i in `block`. Shared weights are drawn once for all rows.
         """
         own_noise = rng.standard_normal(moves.shape[:2])
         V, own = self.own.solve(U, models), self.own.inverse_of(models)
@@ -182,7 +171,7 @@ class HybridModels:
     # Learning
 
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
-        """One more row: both levels, then the prior if it is due."""
+        """Learn a row on both levels, and then renew the prior if it is due."""
         prior = self.prior
         prior.updates += 1
         due = prior.evidence and prior.is_due(np.concatenate([u, u]), y, self.n_models)
@@ -191,26 +180,26 @@ class HybridModels:
             prior.renew(self)
 
     def update_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """As `update` row after row."""
+        """As `update` row by row."""
         self.prior.update_batch(self, models, U, Y)
 
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """Row after row, under the prior as it is."""
+        """Learn row by row, under the present prior."""
         for model, u, y in zip(models.tolist(), U, Y, strict=True):
             self._learn(model, u, y)
 
     def _learn(self, model: int, u: FloatArray, y: FloatArray) -> None:
         own, one = self.own, np.array([model])
         errors = y - own.weights_of(one)[0] @ u
-        # A row far outside of all that came before is only as good as A_a's condition: then what the arm
-        # taught is taken anew, from its sums.
+        # A row far outside of all earlier ones is only as accurate as A_a's condition allows: then what the
+        # arm taught is recomputed from its sums.
         lost = own.storage.tally[model, LOSS] + float(own.project(u[None], one).widths[0]) ** 2
         before = None if lost <= MAX_LOSS else self._taught_by(model)
         v = np.empty(self.dim)
         q = own.learn(model, u, y, v)
         self._rows_since_renewal += 1
-        # A row is as good as the cache it was made from, and so are sums of rows: unlike a cache they
-        # do not drift. Renewing them as often as every arm's cache is renewed costs no more than those.
+        # Sums of rows are as accurate as the caches the rows were made from, and do not drift. Renewing them
+        # as often as every arm's cache is renewed costs no more.
         if not q >= 0.0 or self._rows_since_renewal >= REFACTORISE_EVERY * self.n_models:
             self._renew_shared_sums()
         elif before is None:
@@ -226,25 +215,15 @@ class HybridModels:
                 float(shared.pulls[0]) + 1.0,
             )
 
-    def learn_sums(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
-        """Many rows (U, Y) of a model: their sums, and then prior and both levels anew, once."""
-        for U, Y in batches:
-            self.own.add_rows(model, U, Y)
-            self.prior.updates += len(U)
-        if self.prior.evidence:
-            self.prior.renew(self)
-        else:
-            self.take_prior()
-
     def forget(self, keep: float) -> None:
-        """Multiply the sums by keep, in (0, 1], those of departed arms too; the prior is never forgotten."""
+        """Multiply the sums by keep, in (0, 1], removed arms' too; the prior is never forgotten."""
         if keep < 1.0:
             self._departed = Taught(*(keep * part for part in self._departed))
             self.own.forget(keep)
             self._renew_shared_sums()
 
     def merge(self, other: "HybridModels") -> None:
-        """Add the sums of another learner of the same shape; prior and both levels are renewed."""
+        """Add the sums of another learner of the same shape, and renew prior and both levels."""
         self._departed = _plus(self._departed, other._departed)
         self._gone += other._gone
         self.own.add_sums(other.own)
@@ -255,13 +234,13 @@ class HybridModels:
             self.take_prior()
 
     def add(self, n_models: int = 1) -> None:
-        """Append models that know what is shared, and nothing else."""
+        """Append models that have the shared weights only."""
         self.own.add(n_models)
 
     def remove(self, model: int) -> None:
-        """Drop a model and its own weights; what it taught the shared ones stays."""
+        """Remove a model and its own weights; what it taught the shared ones stays."""
         if self.pulls[model]:
-            self.own.refactorise_one(model)  # so that what stays depends on the sums alone
+            self.own.refactorise_one(model)  # so that what stays is a function of the sums
         self._departed = _plus(self._departed, self._taught_by(model))
         if self.pulls[model]:
             self._gone += (1.0, self.own.log_det[model])
@@ -270,7 +249,7 @@ class HybridModels:
     # The shared level
 
     def _renew_shared_sums(self) -> None:
-        """Its sums anew, from those of the arms."""
+        """Recompute its sums from those of the arms."""
         total = self._departed
         for model in np.flatnonzero(self.pulls):
             total = _plus(total, self._taught_by(int(model)))
@@ -291,10 +270,10 @@ class HybridModels:
             own.squares[model].copy(),
         )
 
-    # What the prior asks of its learner
+    # What the prior needs of its learner
 
     def take_prior(self) -> None:
-        """Renew every cache under the prior as it is now, and the shared sums from the arms'."""
+        """Renew every cache under the present prior, and the shared sums from the arms'."""
         self._set_priors()
         self.own.refactorise()
         self._renew_shared_sums()
@@ -306,7 +285,7 @@ class HybridModels:
             level.set_prior(ridge, zero_inputs)
 
     def units(self) -> evidence.Units:
-        """Those of all rounds: what departed arms taught is judged in the units of theirs."""
+        """The units of all rounds, removed arms' too."""
         (u, y, rounds), gone = second_moments(self.own), self._departed
         rounds += float(gone.pulls[0])
         return both_levels(evidence.mean_squares(u + gone.u_squares, y + gone.y_squares, rounds, self._sizes))
@@ -323,7 +302,7 @@ class HybridModels:
     # State
 
     def arrays(self) -> Arrays:
-        """Both levels, the prior, and what departed arms taught."""
+        """Both levels, the prior, and what removed arms taught."""
         return {
             **self.own.arrays(),
             **self.prior.arrays(LEVELS),
@@ -364,7 +343,7 @@ def _taught_shapes(own: Regressions) -> list[tuple[int, ...]]:
 def _set_sums(
     model: Regressions, gram: FloatArray, moment: FloatArray, squares: FloatArray, pulls: float
 ) -> None:
-    """Put these in the place of all that the only model has learnt."""
+    """Replace the sums of the only model."""
     storage = model.storage = forms.make_dense(model.storage, 0)
     storage.symmetric[SUMS, 0], storage.vectors[SUMS, 0] = forms.pack(gram), moment
     storage.tally[0, PULLS], storage.tally[0, SQUARES:] = pulls, squares

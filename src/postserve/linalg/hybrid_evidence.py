@@ -1,9 +1,8 @@
-"""The evidence of the hybrid model: one variance a block for the arms' own weights, one for the shared.
+"""The evidence of the hybrid model: per block one variance of the arms' own weights, and one of the shared.
 
-The weights are (w_0, delta_1, …, delta_K) with u·(w_0 + delta_a) as the mean, so the joint precision
-has (K + 1)·dim rows. Its inverse P needs none of them together: with A_a = S_a + Lambda_1,
-w_a = A_a^{-1} b_a, F_a = A_a^{-1} Lambda_1, G_a = I - F_a, and A_0, m_0 of the shared regression
-(`hybrid.py`),
+The weights are (w_0, delta_1, …, delta_K) with u·(w_0 + delta_a) as the mean, so the joint precision has (K +
+1)·dim rows. Its inverse P needs none of them together: with A_a = S_a + Lambda_1, w_a = A_a^{-1} b_a, F_a =
+A_a^{-1} Lambda_1, G_a = I - F_a, and A_0, m_0 of the shared regression (`hybrid.py`),
 
     P_00 = A_0^{-1},  P_a0 = -G_a A_0^{-1},  P_ab = [a = b] A_a^{-1} + G_a A_0^{-1} G_b^T,
     m_a = w_a - G_a m_0,  log det = sum_a log det A_a + log det A_0,
@@ -23,20 +22,20 @@ from postserve.linalg.cholesky import EPS, factorise
 from postserve.types import FloatArray
 
 ENTRIES_AT_ONCE = 2**15
-"""Arms whose matrices together have this many entries go through numpy at once: large enough to hide its
-overhead, small enough for a processor's cache."""
+"""Entries of the arms' matrices that go through numpy at once: enough to hide its overhead, and few enough
+for a processor's cache."""
 
 
 def both_levels(units: evidence.Units) -> evidence.Units:
-    """The units of the own and of the shared weights: they stand before the same u."""
+    """The units of the own and of the shared weights: both multiply the same u."""
     return evidence.Units(np.tile(units.blocks, 2), units.outputs)
 
 
 def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArray:
-    """Lambda_1 - Lambda_1 A^{-1} Lambda_1: the gram of what the sums of arms, (…, d, d), say of w_0.
+    """Lambda_1 - Lambda_1 A^{-1} Lambda_1: the gram of what the sums of arms, (…, d, d), teach w_0.
 
     Written as G^T Lambda_1 G + (R F)^T (R F), S = R^T R, a sum of squares at its minimum over F: nothing
-    cancels, however far Lambda_1 and S are apart, and rounding in A^{-1} enters squared.
+    cancels, however different Lambda_1 and S are, and rounding in A^{-1} enters squared.
     """
     F = inverse * ridge
     G = np.eye(len(ridge)) - F
@@ -59,7 +58,7 @@ def semidefinite_root(gram: FloatArray) -> FloatArray:
 class HybridObjective(evidence.Objective):
     """The objective over (own blocks, shared blocks).
 
-    `departed` are sums of rows that w_0 alone explains: what arms that are gone have taught it.
+    `departed` are sums of rows that w_0 alone explains: what removed arms taught it.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class HybridObjective(evidence.Objective):
         self.log_tau2_centre = float(-np.log(len(self.units.blocks)))
 
     def posterior(self, log_ridge: FloatArray) -> evidence.Posterior:
-        """The arms by themselves first, what they taught w_0 next, then the arms again in its light."""
+        """First each arm alone, then w_0 from what they teach it, then the arms given w_0."""
         n = len(self.sizes)
         ridge = np.repeat(np.exp(log_ridge[:n]), self.sizes)
         arms = [factorise(gram, ridge, moment) for gram, moment in zip(self.gram, self.moment, strict=True)]
@@ -92,7 +91,7 @@ class HybridObjective(evidence.Objective):
         return evidence.Posterior(log_det, self.squares - explained, *parts)
 
     def _taught(self, inverse: FloatArray, ridge: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A_0 without its prior, and H of each block: `taught`, summed over arms, is made of it."""
+        """A_0 without its prior, which is `taught` summed over arms, and H of each block."""
         dim, blocks = len(ridge), self._slices()
         gram, H = self.departed.gram[0].copy(), np.zeros((len(blocks), dim, dim))
         for arms in self._arms_at_once():
@@ -156,5 +155,5 @@ class HybridObjective(evidence.Objective):
 
 
 def _weighted(P: FloatArray, m: FloatArray) -> FloatArray:
-    """m_i P_ij m_j of each entry, an output each."""
+    """m_i P_ij m_j of each entry, for each output."""
     return np.asarray(P * m[..., :, None] * m[..., None, :])

@@ -1,8 +1,7 @@
-"""The prior of ridge regressions: Lambda and the noise, given or learnt, and when they are learnt anew.
+"""The prior of ridge regressions: Lambda and the noise, given or learnt, and when they are learnt again.
 
-With evidence, p0 follows the moments of the rounds until the first refit, and refits come each time the
-rounds have grown by half. What is fitted is the learner's affair: it says in which units its rounds are, and
-what their evidence is.
+With evidence, p0 follows the moments of the rounds until the first refit; then there is a refit each time the
+rounds have grown by half. The learner gives the units of its rounds and their evidence.
 """
 
 import math
@@ -19,12 +18,12 @@ from postserve.types import BoolArray, FloatArray, IntArray, Prior, Ridge
 from postserve.validation import number, one_of
 
 SMALLEST_RIDGE = 1e-50
-"""Large enough for its inverse, and that times a context, to be numbers."""
+"""Large enough that its inverse times a context is finite."""
 FIRST_REFIT = 8
 REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
-"""Before the first refit p0 follows the moments: after every update for the first 17 rounds, and then
-whenever a sixteenth more has come, which is less than a moment's error of 1/sqrt(N)."""
+"""Before the first refit p0 follows the moments: after every update for 17 rounds, and then each time the
+rounds have grown by a sixteenth, which is less than a moment's error of 1/sqrt(N)."""
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 ZERO_BLOCKS = "silent"
 """The name of `zero_blocks` in saved states, which must stay as it is."""
@@ -39,15 +38,15 @@ class Learner(Protocol):
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None: ...
 
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """Learn rows under the prior as it is."""
+        """Learn rows under the present prior."""
 
     def units(self) -> evidence.Units: ...
 
     def objective(self, start: FloatArray | None) -> evidence.Objective:
-        """The evidence of what was learnt; `start` is the lambda of each block where the search begins."""
+        """The evidence of what was learnt; the search starts at `start`, one lambda per block."""
 
     def take_prior(self) -> None:
-        """Renew all that follows from the prior, which has changed."""
+        """Renew what follows from the prior, which has changed."""
 
 
 class BlockPrior:
@@ -64,13 +63,13 @@ class BlockPrior:
         if self.evidence:
             one_of("ridge", ridge, ("evidence",))
         self.block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
-        self.noise_variance = np.zeros(n_outputs)  # 0 where it is not learnt, or not known yet
+        self.noise_variance = np.zeros(n_outputs)  # 0 if it is not learnt, or not yet
         self.zero_blocks = np.full(len(blocks), self.evidence)  # blocks whose inputs were all zero so far
-        self.updates = 0  # raw count: forgetting does not lower it, so the schedule goes on
+        self.updates = 0  # forgetting does not lower it, so that the schedule goes on
         self.fitted_at = 0
         self.followed_at = 0
         self.evaluations = 0
-        self._waits_for_units = self.evidence  # whether an output or a block has had no value yet
+        self._waits_for_units = self.evidence  # whether an output or a block has no value yet
 
     @property
     def ridge(self) -> FloatArray:
@@ -92,7 +91,7 @@ class BlockPrior:
         return Prior(self.noise_variance.copy(), ridge)
 
     def block(self, name: str) -> slice:
-        """Where a block of u stands."""
+        """The place of a block in u."""
         place = list(self.blocks).index(name)
         start = sum(self.sizes[:place])
         return slice(start, start + self.sizes[place])
@@ -100,7 +99,7 @@ class BlockPrior:
     # When it is learnt anew
 
     def is_due(self, u: FloatArray, y: FloatArray, n_models: int) -> bool:
-        """Whether this row, already counted, brings a refit, or p0 at new moments before the first."""
+        """Whether this row, already counted, brings a refit, or before the first one a new p0."""
         return self.updates >= self._due_at(n_models) or (self._waits_for_units and self._has_first(u, y))
 
     def _due_at(self, n_models: int) -> float:
@@ -110,23 +109,20 @@ class BlockPrior:
         return min(_first_refit(n_models), REFRESH_GROWTH * self.followed_at)
 
     def _has_first(self, u: FloatArray, y: FloatArray) -> bool:
-        """Whether an output or a block that was zero until now has its first value.
-
-        Until then it has no unit: waiting for the schedule would judge it in the caller's.
-        """
+        """Whether an output or a block that was zero so far has its first value, and so a unit."""
         if np.any((self.noise_variance == 0.0) & (y * y > evidence.TINY_SQUARE)):
             return True
         squares = np.add.reduceat(u * u, np.cumsum([0, *self.sizes[:-1]]))
         return bool((self.zero_blocks & (squares > evidence.TINY_SQUARE)).any())
 
     def rows_before_due(self, n_models: int) -> int:
-        """How many more rows bring nothing but themselves."""
+        """How many more rows bring no refit and no new p0."""
         if not self.evidence:
             return sys.maxsize
         return 0 if self._waits_for_units else max(0, math.ceil(self._due_at(n_models)) - 1 - self.updates)
 
     def update_batch(self, learner: Learner, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """As `learner.update` row after row; what comes between two refits is learnt at once."""
+        """As `learner.update` row by row; rows between two refits are learnt at once."""
         done = 0
         while done < len(models):
             until = min(len(models), done + self.rows_before_due(learner.n_models))
@@ -141,7 +137,7 @@ class BlockPrior:
     # What it becomes
 
     def renew(self, learner: Learner) -> None:
-        """The refit that is due, from the prior in force; before the first one, p0 at the present moments."""
+        """Refit, starting from the prior in force; before the first refit, take p0 at the present moments."""
         if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
             self._adopt(evidence.centre(learner.units()), learner)
             self.followed_at = self.updates
@@ -150,7 +146,7 @@ class BlockPrior:
             self._fit(learner, SCHEDULED_TOLERANCE, start)
 
     def refit(self, learner: Learner) -> None:
-        """Learn it now, from a cold start: the result depends on the sums alone."""
+        """Learn it now, from a cold start, so that it depends on the sums alone."""
         if self.evidence:
             self._fit(learner, EXACT_TOLERANCE, None)
 
@@ -170,7 +166,7 @@ class BlockPrior:
     # State
 
     def arrays(self, levels: tuple[str, ...] = ("",)) -> Arrays:
-        """All of it, as named arrays; blocks of several levels have names that begin with their level's."""
+        """Everything, as named arrays; those of blocks have one prefix per level."""
         found: Arrays = {
             "noise_variance": self.noise_variance,
             "counts": np.array([self.updates, self.fitted_at, self.followed_at], dtype=np.int64),
@@ -198,7 +194,7 @@ class BlockPrior:
 
 
 def as_given(ridge: Ridge) -> Ridge:
-    """A ridge as plain numbers, or the word for one that is learnt."""
+    """A ridge as plain numbers, or "evidence"."""
     plain: Ridge = ridge if isinstance(ridge, str) else np.asarray(ridge, dtype=np.float64).tolist()
     return plain
 

@@ -1,7 +1,7 @@
-"""What regressions hold, read in full or in part, whichever form it has.
+"""Regressions in full or in part, whatever their form.
 
-Kernels that read a model in any form take long to compile: dense models, and models that know nothing, are
-read with less. The bits are the same.
+Kernels that read a model in any form take long to compile, so dense and cold models are read by simpler ones,
+with the same bits.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def present(storage: Storage, models: IntArray) -> Storage:
 
 
 def has_no_rows(storage: Storage) -> bool:
-    """Whether no model has learnt a row, so that all means are 0."""
+    """Whether no model has a row, so that all means are 0."""
     return not storage.counts[DENSE_COUNT] and not storage.counts[ROW_COUNT]
 
 

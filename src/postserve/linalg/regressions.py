@@ -1,16 +1,13 @@
-"""Ridge regressions under one given prior: the only gram, moment and inverse code.
+"""Ridge regressions under a given prior: the only gram, moment and inverse code.
 
 The sums are the truth, and they never contain the prior:
 
     gram = sum u u^T,  moment = sum y u,  squares = sum y²,  pulls = n.
 
-All else is a cache of sums + prior, A = gram + Lambda: A^{-1}, the weights A^{-1} moment and
-log det A - log det Lambda. Rank-one updates keep it current; a Cholesky factorisation of the sums
-renews it on a schedule, and when the updates since the last one may have lost too many digits. A model
-with few rows keeps these in the place of their sums, and its cache is a number and a vector per row.
-
-How the regressions are stored is the affair of `forms.py`: storage follows the rows learnt, not the
-number of models.
+All else is a cache of sums + prior, A = gram + Lambda: A^{-1}, the weights A^{-1} moment and log det A - log
+det Lambda. Rank-one updates keep it current; a Cholesky factorisation of the sums renews it on a schedule,
+and when updates may have lost too many digits. A model with few rows keeps the rows instead of their sums,
+and its cache is a number and a vector per row (`forms.py`).
 """
 
 from typing import NamedTuple
@@ -38,12 +35,9 @@ from postserve.state import Arrays, Stored
 from postserve.types import BoolArray, FloatArray, IntArray
 
 AT_ONCE = 2
-"""So many times dim rows of one model go into its sums at once, with one factorisation after them; fewer
-go in one by one, which costs less."""
-
-
+"""From this many times dim rows of one model on, it is faster to add them to its sums and factorise once."""
 _work = np.empty(0)
-"""Numbers that mean something within one kernel alone: kernels hold the interpreter's lock."""
+"""Scratch for one kernel at a time: kernels hold the interpreter's lock."""
 
 
 class Projection(NamedTuple):
@@ -53,8 +47,8 @@ class Projection(NamedTuple):
     widths: FloatArray  # (rows,)
 
 
-class ProjectionAround(NamedTuple):
-    """Of each row u under its model: mean and width, and how they change where d is added to some blocks.
+class LocalProjection(NamedTuple):
+    """Of each row u under its model: mean and width, and how they change if d is added to some blocks.
 
     w·(u + d) = mean + beta·d, and the square of the width at u + d is width² + 2 cross·d + d^T block d.
     """
@@ -67,20 +61,20 @@ class ProjectionAround(NamedTuple):
 
 
 class Ellipsoid(NamedTuple):
-    """What the theory's radii ask of the ellipsoid that holds each row's weights."""
+    """What the theory's radii need of the ellipsoid around each row's weights."""
 
-    log_det: FloatArray  # (rows,), of its matrix over that of the prior
+    log_det: FloatArray  # (rows,), relative to the prior's
     pulls: FloatArray  # (rows,), the rounds it has seen
     ridge: FloatArray  # (dim,), the diagonal of its prior
-    stretch: float  # how much longer than u its rows are
+    stretch: float  # the length of its rows relative to u
 
 
 class Regressions:
     """n_models linear regressions on u, their cached inverses, and one diagonal prior Lambda = diag(ridge).
 
-    n_outputs regressions share each gram (the coordinates of z). Where rows U go with models, row i is of
-    models[i], and one row alone is of all of them; with models None, all rows are of the only model. A model
-    keeps at most `most_rows` rows before it keeps their sums.
+    n_outputs regressions share each gram (the coordinates of z). Row i of U goes with models[i], and a single
+    row with all of them; with models None, all rows go with the only model. A model keeps at most `most_rows`
+    rows before it keeps their sums.
 
     >>> models = Regressions(2, np.array([4.0, 4.0]))
     >>> models.learn(0, np.array([1.0, 0.0]), np.array([5.0]))
@@ -128,7 +122,7 @@ class Regressions:
         """Means and widths of row i of U under models[i]."""
         if models is None:
             storage = self.storage
-            if len(U) == 1 and storage.place[0] >= 0:  # few arguments: half of the price
+            if len(U) == 1 and storage.place[0] >= 0:  # few arguments: half the time
                 means, widths = np.empty((1, self.n_outputs)), np.empty(1)
                 inverse, weights = storage.symmetric[CACHE, 0], storage.vectors[CACHE, 0]
                 kernels.project_row(inverse, weights, U[0], means[0], widths)
@@ -158,13 +152,13 @@ class Regressions:
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
-        """mean + radius · width of the first output; where that cannot be the best, a number below the best.
+        """mean + radius · width of the first output, or any lower number if that cannot be the best.
 
-        `radius` has an entry for each model, or one for all.
+        `radius` has one entry per model, or one for all.
         """
         n, storage = len(models), self.storage
         if n and models[-1] >= len(storage.place):
-            present(storage, models)  # which says what is wrong
+            present(storage, models)  # raises and says why
         scores, size = np.empty(n), 3 * n + self._packed_size
         work = _work
         if len(work) < size:
@@ -174,7 +168,7 @@ class Regressions:
         return scores
 
     def argmax_scores(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
-        """For each row of U the index of the best of these models' scores, UNDECIDED at a near tie."""
+        """For each row of U the index of the model with the best score, UNDECIDED at a near tie."""
         return bulk.argmax_scores(present(self.storage, models), U, models, radius)
 
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
@@ -183,16 +177,14 @@ class Regressions:
         kernels.solve(U, models, 0, self.dim, solved, *present(self.storage, models))
         return solved
 
-    def project_around(
-        self, U: FloatArray, models: IntArray, starts: IntArray, size: int
-    ) -> ProjectionAround:
-        """`project` of the first output, and its change where d of that size is added to u at the starts."""
+    def project_around(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> LocalProjection:
+        """`project` of the first output, and its change if d of that size is added to u at the starts."""
         n = len(models)
         means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
         block, packed = np.empty((n, size, size)), np.empty(self._packed_size)
         storage = present(self.storage, models)
         kernels.project_around(U, models, starts, packed, means, widths, beta, cross, block, *storage)
-        return ProjectionAround(means[:, 0], widths, beta, cross, block)
+        return LocalProjection(means[:, 0], widths, beta, cross, block)
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
         """A^{-1} moment of each, or of all models: (len(models), n_outputs, dim)."""
@@ -213,7 +205,7 @@ class Regressions:
         return reading.matrices(self.storage, SUMS, models)
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
-        """What the radius of each one's confidence set depends on."""
+        """What the radius of each confidence set depends on."""
         return Ellipsoid(self.log_det[models], self.pulls[models], self.ridge, 1.0)
 
     def deviations(
@@ -239,7 +231,7 @@ class Regressions:
     # Learning
 
     def learn(self, model: int, u: FloatArray, y: FloatArray, v: FloatArray | None = None) -> float:
-        """Sums and cache after one more row; returns q = u^T A^{-1} u from before it, and v = A^{-1} u."""
+        """Add a row to sums and cache; returns q = u^T A^{-1} u, and sets v = A^{-1} u, from before it."""
         storage = self.storage
         if storage.place[model] < 0:
             storage = self.storage = _with_room(self.storage, model, 1, self.most_rows)
@@ -252,7 +244,7 @@ class Regressions:
         return q
 
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """Rows of any models: many of one model as matrix products, few of each in turn."""
+        """Learn rows of any models: many rows of one model by matrix products, few in turn."""
         order = np.argsort(models, kind="stable")
         owners, starts, sizes = np.unique(models[order], return_index=True, return_counts=True)
         few = np.ones(len(models), dtype=bool)
@@ -271,7 +263,7 @@ class Regressions:
                 self.refactorise_one(int(model))
 
     def add_rows(self, model: int, U: FloatArray, Y: FloatArray) -> None:
-        """Add to a model's sums alone: its cache has to be renewed after it."""
+        """Add to a model's sums only: its cache must then be renewed."""
         storage = self.storage = forms.make_dense(self.storage, model)
         place = storage.place[model]
         storage.symmetric[SUMS, place] += forms.pack(U.T @ U)
@@ -280,7 +272,7 @@ class Regressions:
         storage.tally[model, SQUARES:] += (Y**2).sum(axis=0)
 
     def add_sums(self, other: "Regressions") -> None:
-        """Add the sums of other regressions of the same shape: caches have to be renewed after it."""
+        """Add the sums of other regressions of the same shape: caches must then be renewed."""
         theirs = other.storage
         pulls, squares = self.pulls + other.pulls, self.squares + other.squares
         for place, model in enumerate(theirs.owner[: theirs.counts[DENSE_COUNT]].tolist()):
@@ -306,20 +298,20 @@ class Regressions:
             self.refactorise()
 
     def add(self, n_models: int = 1) -> None:
-        """Append models that know nothing."""
+        """Append models without rows."""
         self.storage = forms.add_cold(self.storage, n_models)
 
     def remove(self, model: int) -> None:
-        """Drop a model and all it learnt; later ones move down by one."""
+        """Remove a model; later ones move down by one."""
         self.storage = forms.remove(self.storage, model)
 
     # The cache
 
     def set_prior(self, ridge: FloatArray, zero_inputs: BoolArray | None = None) -> None:
-        """Another Lambda: caches have to be renewed after it. Mute coordinates have width 0."""
+        """Set Lambda: caches must then be renewed. The zero inputs have width 0."""
         self.ridge = ridge
         self._zero_inputs = np.zeros(self.dim, dtype=np.bool_) if zero_inputs is None else zero_inputs
-        # Lambda^{-1}, the inverse before the first row: to the last bit what a factorisation makes of it.
+        # Lambda^{-1}, the inverse before the first row, with the bits that a factorisation gives.
         self.storage.prior[:] = np.where(self._zero_inputs, 0.0, (1.0 / np.sqrt(ridge)) ** 2)
 
     def refactorise(self) -> None:
@@ -331,7 +323,7 @@ class Regressions:
             self.refactorise_one(model)
 
     def refactorise_one(self, model: int) -> None:
-        """Renew one, in the dense form: rows that lost digits would lose them again."""
+        """Renew one in the dense form: rows that lost digits would lose them again."""
         storage = self.storage = forms.make_dense(self.storage, model)
         place, one = storage.place[model], np.array([model])
         factor = factorise(self.gram_of(one)[0], self.ridge, storage.vectors[SUMS, place])
@@ -345,7 +337,7 @@ class Regressions:
     # State
 
     def arrays(self) -> Arrays:
-        """Sums and cache; the cache too, so that loaded regressions go on bit by bit."""
+        """Sums, and the cache, so that loaded regressions continue with the same bits."""
         return forms.arrays(self.storage)
 
     def restore(self, stored: Stored, n_models: int) -> None:
@@ -356,7 +348,7 @@ class Regressions:
 
 def _more_work(size: int) -> FloatArray:
     global _work
-    work = _work = np.empty(size)  # what is returned is its own, whatever another thread puts there
+    work = _work = np.empty(size)  # another thread may replace _work, not this array
     return work
 
 
@@ -369,7 +361,7 @@ def _only_model(rows: int) -> IntArray:
 
 
 def _with_room(storage: kernels.Storage, model: int, rows: int, most_rows: int) -> kernels.Storage:
-    """Room for more rows of a model that is not dense, or is not to be any longer."""
+    """Make room for more rows of a model, in the dense form if they are too many."""
     if storage.tally[model, AGE] + rows > most_rows:
         return forms.make_dense(storage, model)
     return forms.with_room_for_rows(storage, rows)

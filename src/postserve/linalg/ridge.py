@@ -1,4 +1,4 @@
-"""Ridge regressions whose prior may be learnt: the arms of a policy, or a map."""
+"""Ridge regressions with a prior that may be learnt: the arms of a policy, or a map."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ from postserve.types import FloatArray, IntArray, Ridge
 
 
 class RidgeModels(Regressions):
-    """`Regressions` on u = (blocks) with their prior, which the evidence of all of them renews on a schedule.
+    """`Regressions` on u = (blocks) and their prior, which their joint evidence renews on a schedule.
 
     >>> models = RidgeModels(n_models=2, blocks={"x": 2}, ridge=4.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([5.0]))
@@ -36,11 +36,11 @@ class RidgeModels(Regressions):
 
     @property
     def order_free(self) -> bool:
-        """True: all that is learnt depends on the sums alone, whatever their order."""
+        """True: everything learnt is a function of sums."""
         return True
 
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
-        """One more row: the sums first, then the cache, then the prior if it is due."""
+        """Learn a row, and then renew the prior if it is due."""
         prior = self.prior
         prior.updates += 1
         due = prior.evidence and prior.is_due(u, y, len(self.storage.place))
@@ -49,11 +49,11 @@ class RidgeModels(Regressions):
             prior.renew(self)
 
     def update_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
-        """As `update` row after row, up to rounding."""
+        """As `update` row by row, up to rounding."""
         self.prior.update_batch(self, models, U, Y)
 
     def learn_sums(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
-        """Many rows (U, Y) of a model: their sums, and then prior and cache anew, once."""
+        """Add the sums of many rows (U, Y) of a model, and then renew prior and cache once."""
         for U, Y in batches:
             self.add_rows(model, U, Y)
             self.prior.updates += len(U)
@@ -63,7 +63,7 @@ class RidgeModels(Regressions):
             self.refactorise_one(model)
 
     def merge(self, other: "RidgeModels") -> None:
-        """Add the sums of another learner of the same shape; prior and cache are renewed."""
+        """Add the sums of another learner of the same shape, and renew prior and cache."""
         self.add_sums(other)
         self.prior.updates += other.prior.updates
         if self.prior.evidence:
@@ -71,19 +71,19 @@ class RidgeModels(Regressions):
         else:
             self.refactorise()
 
-    # What the prior asks of its learner
+    # What the prior needs of its learner
 
     def take_prior(self) -> None:
-        """Renew every cache under the prior as it is now."""
+        """Renew every cache under the present prior."""
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
         self.refactorise()
 
     def units(self) -> evidence.Units:
-        """Those of all rounds."""
+        """The units of all rounds."""
         return evidence.mean_squares(*second_moments(self), self.prior.sizes)
 
     def objective(self, start: FloatArray | None) -> evidence.Objective:
-        """The evidence of all rounds; the caches say what it is at the prior in force."""
+        """The evidence of all rounds; at the prior in force it is read from the caches."""
         models, units = self.storage.owner[: self.storage.counts[DENSE_COUNT]], self.units()
         objective = evidence.Objective(sums_of(self, models), self.prior.sizes, units, self._rows())
         if start is not None and start.all() and units.blocks.all() and units.outputs.all():
@@ -96,7 +96,7 @@ class RidgeModels(Regressions):
         return objective
 
     def _rows(self) -> evidence.Rows:
-        """The rows of all that are not dense."""
+        """The rows of all models that are not dense."""
         storage, live = self.storage, forms.live_rows(self.storage)
         rounds = float(self.pulls[storage.place < 0].sum())
         u, y = storage.rows[SUMS, live], storage.values[SUMS, live]
@@ -118,7 +118,7 @@ class RidgeModels(Regressions):
 def one_regression(
     blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence"
 ) -> RidgeModels:
-    """One regression for everybody: there is nothing to be saved by keeping its rows.
+    """One regression for all arms, which is always dense.
 
     >>> model = one_regression({"x": 2}, ridge=4.0)
     >>> model.update(0, np.array([1.0, 0.0]), np.array([5.0]))
@@ -130,7 +130,7 @@ def one_regression(
 
 
 def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
-    """The sums of u_k² and of y_o² over all models, and of how many rounds."""
+    """The sums of u_k² and of y_o² over all models, and the number of rounds."""
     storage = models.storage
     dense = forms.diagonal(storage.symmetric[SUMS, : storage.counts[DENSE_COUNT]], models.dim)
     rows = storage.rows[SUMS, forms.live_rows(storage)]
@@ -138,8 +138,6 @@ def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
     return u, models.squares.sum(axis=0), float(models.pulls.sum())
 
 
-def sums_of(models: Regressions, some: IntArray) -> evidence.Sums:
-    """The sums of some models, in full."""
-    return evidence.Sums(
-        models.gram_of(some), models.moment_of(some), models.squares[some], models.pulls[some]
-    )
+def sums_of(models: Regressions, at: IntArray) -> evidence.Sums:
+    """The sums of the models at these indices."""
+    return evidence.Sums(models.gram_of(at), models.moment_of(at), models.squares[at], models.pulls[at])

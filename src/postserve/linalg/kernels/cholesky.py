@@ -12,7 +12,7 @@ SUMS_MAY_REORDER = {"reassoc", "contract"}
 """Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
 
 PANEL = 4  # rows eliminated at once: sixteen products for every eight numbers read
-LANES = 8  # numbers to a vector register, at most: rows of that many need no scalar leftovers
+LANES = 8  # the most numbers in a vector register: rows of a multiple of it have no leftovers
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -25,7 +25,7 @@ def invert_block(work: FloatArray, first: int, block: FloatArray) -> float:
             total = row[j]
             for k in range(j):
                 total -= block[k, i] * block[k, j]
-            block[j, i] = total * block[j, j]  # whose diagonal is inverted already
+            block[j, i] = total * block[j, j]  # the diagonal is inverted already
             block[i, j] = 0.0
         total = row[i]
         for k in range(i):
@@ -98,14 +98,13 @@ def cholesky_inverse(
 ) -> float:
     """inverse = A^{-1} and root = L^{-1}, A = L L^T; returns log det A, NaN where A is not positive.
 
-    Unpivoted, so that scaling coordinates by powers of two scales results exactly; in one thread,
-    since at these sizes a threaded LAPACK waits for its threads longer than it computes. Only the
-    lower half of `matrix` is read.
+    Unpivoted, so that scaling coordinates by powers of two scales results exactly. Only the lower half of
+    `matrix` is read.
 
-    Panel by panel, eliminating below it turns [A | I] into [L^T | L^{-1}]. Of a row in `work`, the
-    columns up to the panel are of L^{-1} and the later ones are what is left of A, which is padded
-    by ones on its diagonal to whole vectors. `work` and `product` are zero at first; they and the rest are
-    scratch, whose allocation would take as long to compile as all else.
+    Panel by panel, elimination turns [A | I] into [L^T | L^{-1}]. Of a row in `work`, the columns up to the
+    panel are of L^{-1} and the later ones are the rest of A, which is padded by ones on its diagonal to whole
+    vectors. `work` and `product` must be zero at first; they and the rest are scratch arrays, since
+    allocating them here would double the time to compile.
     """
     dim, padded = matrix.shape[0], work.shape[0]
     for i in range(padded):

@@ -1,4 +1,4 @@
-"""When kernels are compiled: who listens, and what waits meanwhile."""
+"""While kernels are compiled: their names are noted, and garbage collection is off."""
 
 import gc
 from collections.abc import Iterator
@@ -12,32 +12,32 @@ PACKAGE = __name__.rpartition(".")[0]
 
 
 class Compilations(event.Listener):
-    """The names of our kernels that were compiled, in the order in which that began."""
+    """The names of our kernels that were compiled, in order."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
 
     def on_start(self, event: event.Event) -> None:
-        """Note a kernel of ours."""
+        """Note the name of one of our kernels."""
         if is_ours(event):
             self.names.append(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing: it was noted when it began."""
+        """Do nothing: it was noted at the start."""
 
 
 @contextmanager
 def compilations() -> Iterator[list[str]]:
-    """The names of the kernels that are compiled meanwhile, not of those that the cache has."""
+    """The names of the kernels that are compiled inside, without those found in the cache."""
     listener = Compilations()
     with event.install_listener(COMPILE, listener):
         yield listener.names
 
 
 class WithoutCollection(event.Listener):
-    """Garbage collection rests while a kernel of ours is compiled, which then takes a tenth less.
+    """No garbage collection while one of our kernels is compiled, which then takes a tenth less.
 
-    Compiling holds a lock of Numba's: no two threads are here at once.
+    Numba's compiler lock keeps other threads out.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class WithoutCollection(event.Listener):
         self._was_on = False
 
     def on_start(self, event: event.Event) -> None:
-        """Let it rest."""
+        """Turn it off."""
         if is_ours(event):
             if self._depth == 0:
                 self._was_on = gc.isenabled()
@@ -53,7 +53,7 @@ class WithoutCollection(event.Listener):
             self._depth += 1
 
     def on_end(self, event: event.Event) -> None:
-        """Go on as before."""
+        """Turn it on again, if it was on."""
         if is_ours(event):
             self._depth -= 1
             if self._depth == 0 and self._was_on:
@@ -61,7 +61,7 @@ class WithoutCollection(event.Listener):
 
 
 def is_ours(event: Any) -> bool:
-    """Whether it is one of our kernels: users may have kernels of their own."""
+    """Whether it is one of our kernels, not a user's."""
     module: str | None = event.data["dispatcher"].py_func.__module__
     return module is not None and module.startswith(PACKAGE)
 

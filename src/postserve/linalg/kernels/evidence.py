@@ -1,4 +1,4 @@
-"""What the evidence asks of ridge regressions: sums over blocks of their inverses and weights."""
+"""The evidence's sums over blocks of the inverses and weights of ridge regressions."""
 
 import numpy as np
 from numba import njit
@@ -11,7 +11,7 @@ SUMS_MAY_REORDER = {"reassoc", "contract"}
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot_between(a: FloatArray, b: FloatArray, start: int, stop: int) -> float:
-    """a·b from start to stop: slices take long to compile, so they are here and nowhere else."""
+    """a·b from start to stop; slices take long to compile, so only this kernel has them."""
     total, part, other = 0.0, a[start:stop], b[start:stop]
     for k in range(part.shape[0]):
         total += part[k] * other[k]
@@ -60,7 +60,7 @@ def add_row_blocks(
     norm: FloatArray,
     cross: FloatArray,
 ) -> float:
-    """`add_blocks` of models that have only rows, those of model k from starts[k] on.
+    """`add_blocks` of models that have only rows; those of model k begin at starts[k].
 
     With g and c as in `models.Storage`, P = Lambda^{-1} - sum g g^T and m = sum c g; the residual is sum c².
     Returns the sum of log det A - log det Lambda. A model whose rows lose more digits than `max_loss` allows

@@ -1,10 +1,8 @@
 """Joint optimism over z and w, one arm at a time.
 
-Kernels that are called from Python take what they work on as `*arrays`, the fields of `Candidates` in their
-order: a tuple costs more to hand over.
-
-No sum is reordered here: an arm's score has the same bits wherever the compiler inlines it, so that equal
-arms tie, and no score is above its bound.
+Kernels that Python calls take the fields of `Candidates` as `*arrays`, in their order: handing over a tuple
+costs more. No sum is reordered: an arm's score has the same bits wherever the compiler inlines it, so that
+equal arms tie, and no score is above its bound.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +15,7 @@ from postserve.types import FloatArray
 Array: TypeAlias = Any
 
 EPS = float(np.finfo(np.float64).eps)
-CLIMBS = 8  # to come near a maximum
+CLIMBS = 8  # enough to come near a maximum
 POLISHES = 60  # a cap: three or so reach the last digit, unless maxima nearly merge
 QL_STEPS = 60  # a cap: two or so make an eigenvalue
 LIKELY_STARTS = 6  # b, c and the widest axis, both ways
@@ -26,7 +24,7 @@ SPHERE_ROWS = 8  # of scratch: b, c, the diagonal of L, the best point, a point,
 
 
 class Candidates(NamedTuple):
-    """What line 3 of Algorithm 1 knows of each of ``K`` arms."""
+    """What line 3 of Algorithm 1 needs of each of ``K`` arms."""
 
     mean: FloatArray  # (K,) u_hat . w_hat
     width: FloatArray  # (K,) sqrt(q0), q0 = u_hat' A^-1 u_hat
@@ -59,7 +57,7 @@ def plugin_score(arms: Candidates, k: int) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def score_of(lowest: float, reward: float, gain: float) -> float:
-    """What a gain in units of `reward` makes of the lowest score."""
+    """The lowest score plus a gain in units of `reward`."""
     return lowest + reward * gain
 
 
@@ -80,7 +78,7 @@ def dot(x: FloatArray, y: FloatArray) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def make_unit(x: FloatArray) -> None:
-    """x / ||x||, in place; a zero stays one."""
+    """x / ||x||, in place; a zero vector stays zero."""
     norm = or_one(np.sqrt(dot(x, x)))
     for i in range(x.shape[0]):
         x[i] /= norm
@@ -88,14 +86,14 @@ def make_unit(x: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def move(n: FloatArray, there: FloatArray) -> None:
-    """n = there; as a loop, which compiles in a fraction of the time that n[:] = there takes."""
+    """n[:] = there, as a loop, which compiles much faster."""
     for i in range(n.shape[0]):
         n[i] = there[i]
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def units_of(arms: Candidates, k: int) -> tuple[float, float]:
-    """What moving z by e is worth in reward, at most, and in variance: the trace of e² M."""
+    """The most that moving z by e adds to the reward, and to the variance: the trace of e² M."""
     width, arm_radius, map_radius = arms.width[k], arms.arm_radius[k], arms.map_radius[k]
     beta, block = arms.beta[k], arms.block[k]
     trace = 0.0
@@ -112,10 +110,10 @@ def tridiagonalise(
 ) -> None:
     """Householder's reflections of a symmetric matrix; b and c are reflected with it.
 
-    No axes are kept: turning b and c along costs a square, the axes themselves would cost a cube.
+    No axes are kept: reflecting b and c is O(dim²), keeping the axes would be O(dim³).
     """
     dim = matrix.shape[0]
-    image = diagonal  # its entries below k are settled, those above still free
+    image = diagonal  # entries below k are final, those above unused so far
     for k in range(dim - 1):
         below = 0.0
         for i in range(k + 2, dim):
@@ -175,7 +173,7 @@ def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: Floa
                 across, along = sine * beside[i], cosine * beside[i]
                 reach = np.sqrt(across * across + ahead * ahead)
                 beside[i + 1] = reach
-                if reach == 0.0:  # the block has come apart: look for the next
+                if reach == 0.0:  # the block has split: go on with the next
                     diagonal[i + 1] -= shift
                     break
                 sine, cosine = across / reach, ahead / reach
@@ -194,10 +192,7 @@ def diagonalise(diagonal: FloatArray, beside: FloatArray, b: FloatArray, c: Floa
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def on_sphere(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) -> tuple[float, Sphere]:
-    """What a gain of one is worth for arm k, and its sphere, whose vectors are rows of `work`.
-
-    Every unit is divided out first: what follows never sees one.
-    """
+    """What a gain of one is worth for arm k, and its sphere, without units; its vectors lie in `work`."""
     arm_radius, map_radius = arms.arm_radius[k], arms.map_radius[k]
     beta, cross, block = arms.beta[k], arms.cross[k], arms.block[k]
     b, c, diagonal = work[0], work[1], work[2]
@@ -224,7 +219,7 @@ def on_sphere(arms: Candidates, k: int, work: FloatArray, matrix: FloatArray) ->
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def largest_gain(sphere: Sphere) -> float:
-    """``||b|| + t sqrt(L_max)``: both parts at their best, which need not be at one point."""
+    """``||b|| + t sqrt(L_max)``: both parts at their maxima, which may be at different points."""
     gain: float = np.sqrt(dot(sphere.b, sphere.b)) + sphere.t * np.sqrt(sphere.diagonal[-1])
     return gain
 
@@ -241,14 +236,14 @@ def variance_change(sphere: Sphere, n: FloatArray) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def gain_at(sphere: Sphere, n: FloatArray) -> float:
-    """``b.n + t (sqrt(q) - w)``, the difference as ``(q - w^2) / (sqrt(q) + w)``, uncancelled."""
+    """``b.n + t (sqrt(q) - w)``, the difference as ``(q - w^2) / (sqrt(q) + w)`` against cancellation."""
     change, w = variance_change(sphere, n), sphere.w
     return dot(sphere.b, n) + sphere.t * change / or_one(np.sqrt(w * w + change) + w)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def climb(sphere: Sphere, n: FloatArray, there: FloatArray) -> None:
-    """Maximise the tangent plane, which no convex function is below: this only climbs."""
+    """Maximise the tangent plane, which is below a convex function: the gain never falls."""
     t, w, b, c, diagonal = sphere
     s = t / max(np.sqrt(w * w + variance_change(sphere, n)), EPS)
     for i in range(n.shape[0]):
@@ -262,8 +257,8 @@ def leap(
 ) -> None:
     """Newton's step ``h``: ``H h = gradient - k n`` and ``h.n = 0``, with ``H = mu I - s L + s g g'``.
 
-    ``H`` is inverted as diagonal plus rank one; where it is singular the step is worthless, and
-    not taken.  Near a saddle Newton heads down, and is turned about.
+    ``H`` is inverted as diagonal plus rank one; if it is singular the step is useless, and not taken.  Near a
+    saddle Newton's step goes down, and is reversed.
     """
     t, w, b, c, diagonal = sphere
     root = max(np.sqrt(w * w + variance_change(sphere, n)), EPS)
@@ -298,7 +293,7 @@ def leap(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArray, g: FloatArray) -> float:
-    """Climb and leap for as long as n rises by more than rounding; returns its gain."""
+    """Climb and leap while the gain rises by more than rounding; returns it."""
     gain, stride = gain_at(sphere, n), 1.0
     for _ in range(POLISHES):
         rising = False
@@ -313,7 +308,7 @@ def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArra
             move(n, there)
             gain, rising = gain_there, True
             stride = min(2.0 * stride, 1.0)
-        else:  # too far leaves a curved ridge: shorten the next
+        else:  # it left a curved ridge: shorten the next
             stride /= 2.0
         if not rising:
             break
@@ -322,10 +317,10 @@ def polish(sphere: Sphere, n: FloatArray, there: FloatArray, gradient: FloatArra
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def upper_bound(sphere: Sphere, n: FloatArray) -> float:
-    """No gain is above this, and the best one, where it needs no luck, reaches it at its own n.
+    """An upper bound of every gain, which the best one usually attains at its own n.
 
-    ``t sqrt(q) <= (s q + t^2/s)/2`` with ``s = t/sqrt(q(n))`` leaves a trust-region problem, whose
-    dual ``(m + sum a^2/(m - s L))/2`` bounds it for every ``m > s L_max``; ``m`` is that of ``n``.
+    ``t sqrt(q) <= (s q + t^2/s)/2`` with ``s = t/sqrt(q(n))`` leaves a trust-region problem; its dual
+    ``(m + sum a^2/(m - s L))/2`` bounds it for every ``m > s L_max``, here ``m`` at ``n``.
     """
     t, w, b, c, diagonal = sphere
     change = variance_change(sphere, n)
@@ -345,7 +340,7 @@ def upper_bound(sphere: Sphere, n: FloatArray) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
-    """Both ways along b, c and each axis, the widest first, as no climb leaves a plane of symmetry."""
+    """Both ways along b, c and each axis, the widest first: no climb leaves a plane of symmetry."""
     line, dim = k // 2, n.shape[0]
     for i in range(dim):
         n[i] = b[i] if line == 0 else c[i] if line == 1 else 0.0
@@ -359,7 +354,7 @@ def set_start(k: int, b: FloatArray, c: FloatArray, n: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def best_gain(sphere: Sphere, work: FloatArray) -> float:
-    """The largest gain: where the likeliest starts lead, if `upper_bound` proves it, or else all of them."""
+    """The largest gain: from the likeliest starts if `upper_bound` proves it, otherwise from all."""
     b, c, best, n, there = sphere.b, sphere.c, work[3], work[4], work[5]
     gradient, g = work[6], work[7]
     most, gain = largest_gain(sphere), -np.inf
@@ -396,7 +391,7 @@ def joint_scores(scores: FloatArray, *arrays: Array) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def contender_scores(scores: FloatArray, *arrays: Array) -> None:
-    """As `joint_scores` where two or more arms may exceed the best `plugin_score`, or else that one."""
+    """As `joint_scores` if two or more arms may exceed the best `plugin_score`, otherwise plugin scores."""
     arms = Candidates(*arrays)
     dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))
@@ -404,7 +399,7 @@ def contender_scores(scores: FloatArray, *arrays: Array) -> None:
     for k in range(scores.shape[0]):
         scores[k] = plugin_score(arms, k)
         rival = max(rival, scores[k])
-    # The first contender waits for a second. No literal: for that Numba would compile `on_sphere` twice.
+    # The first contender waits for a second. With a literal, Numba would compile `on_sphere` twice.
     first, several = len(scores), False
     for k in range(scores.shape[0]):
         # the trace instead of the largest eigenvalue spares most arms their eigenvalues
@@ -426,7 +421,7 @@ def contender_scores(scores: FloatArray, *arrays: Array) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def bound_scores(scores: FloatArray, *arrays: Array) -> None:
-    """What none of `joint_scores` is above: the gain in mean and the gain in width, each at its largest."""
+    """Upper bounds of `joint_scores`: the gains in mean and in width, each at its largest."""
     arms = Candidates(*arrays)
     dim = arms.beta.shape[1]
     work, matrix = np.empty((SPHERE_ROWS, dim)), np.empty((dim, dim))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from postserve.linalg.kernels import compiling as compiling  # which listens from the first kernel on
+from postserve.linalg.kernels import compiling as compiling  # registers its listener
 from postserve.types import FloatArray, IntArray
 
 Array: TypeAlias = Any
@@ -24,7 +24,7 @@ SUMS_MAY_REORDER = {"reassoc", "contract"}
 COLD, FIRST_ROW = -1, -2
 """Where a model stands: COLD, at FIRST_ROW - i with i its newest row, or at the dense place k >= 0."""
 SUMS, CACHE = 0, 1
-"""The two planes of what is stored: the truth, and what follows from it and the prior."""
+"""The two planes of what is stored: the sums, and what follows from them and the prior."""
 PULLS, LOG_DET, LOSS, AGE, SQUARES = 0, 1, 2, 3, 4
 """The columns of the tally; sums of y_o² from SQUARES on."""
 DENSE_COUNT, ROW_COUNT, GAP_COUNT = 0, 1, 2
@@ -34,12 +34,12 @@ UNKNOWN = -1.0
 MARGIN = 1.0 + 1e-9
 """A width is at most its prior's, up to rounding."""
 FLOCK = 16
-"""Widths that are computed before the best score is looked at again."""
+"""Widths that are computed before the best score is updated."""
 UNDECIDED = -1
 ROUNDING = 1e-12
-"""How far two ways of adding up may be apart, relative to the sizes of what is added."""
+"""How far two ways of summing may differ, relative to the sizes of the terms."""
 REFACTORISE_EVERY = 4096
-"""Rank-one updates of a model after which its inverse is computed anew."""
+"""Rank-one updates of a model after which its inverse is recomputed."""
 MAX_LOSS = 1e6
 """A rank-one update costs the new direction a relative error of eps·q, q = u^T A^{-1} u: their sum
 since the last factorisation is the drift, free of units. At this much it is 2e-10."""
@@ -48,15 +48,15 @@ since the last factorisation is the drift, free of units. At this much it is 2e-
 class Storage(NamedTuple):
     """All arrays of ridge regressions, each in one of three forms (`forms.py`); kernels change them in place.
 
-    Of a model that is dense: gram and A^{-1}, moment and weights. Of one that is not: its rows (u, y), and
-    g = A^{-1} u / sqrt(1 + q) and c = (y - w·u) / sqrt(1 + q) with q = u^T A^{-1} u, A and w being those from
-    before the row: then A^{-1} = Lambda^{-1} - sum g g^T and w = sum c g.
+    A dense model has gram and A^{-1}, moment and weights. Any other has its rows (u, y), and with A and w
+    from before the row and q = u^T A^{-1} u, g = A^{-1} u / sqrt(1 + q) and c = (y - w·u) / sqrt(1 + q): then
+    A^{-1} = Lambda^{-1} - sum g g^T and w = sum c g.
     """
 
     place: IntArray  # (models,)
     tally: FloatArray  # (models, SQUARES + outputs)
     prior: FloatArray  # (dim,), the diagonal of Lambda^{-1}
-    counts: IntArray  # (3,): dense models, rows in use, and rows among them that are nobody's
+    counts: IntArray  # (3,): dense models, rows in use, and rows among them without a model
     symmetric: FloatArray  # (2, dense, dim·(dim + 1)/2), packed: gram, A^{-1}
     vectors: FloatArray  # (2, dense, outputs, dim): moment, weights
     owner: IntArray  # (dense,), the model of each
@@ -76,7 +76,7 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True)
 def fill(values: FloatArray, value: float) -> None:
-    """values[:] = value, as a loop: that compiles in a fraction of the time, here and in `copy`."""
+    """values[:] = value, as a loop, which compiles much faster, here and in `copy`."""
     for k in range(values.shape[0]):
         values[k] = value
 
@@ -90,7 +90,7 @@ def copy(values: FloatArray, source: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dots(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
-    """out[i] = rows[i]·u, four at once where there are as many: equal rows must be equal to the last bit."""
+    """out[i] = rows[i]·u, four at once if possible: equal rows must have equal bits."""
     n = rows.shape[0]
     if n < 4:
         for i in range(n):
@@ -110,7 +110,7 @@ def dots(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def pack_outer(u: FloatArray, off_diagonal: float, packed: FloatArray) -> None:
-    """The packed u u^T, what is off its diagonal times a factor."""
+    """The packed u u^T, its off-diagonal entries times a factor."""
     start = 0
     for j in range(u.shape[0]):
         row = packed[start : start + j + 1]
@@ -186,12 +186,12 @@ def in_order(models: IntArray) -> bool:
 def project_all_but_dense(
     storage: Storage, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray
 ) -> None:
-    """means[i, o] = w_o·u_i, and squares[i] = u_i^T A^{-1} u_i but where the model is dense: UNKNOWN there.
+    """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i, UNKNOWN for dense models.
 
-    U has a row for each of models, or one for all of them, here and below.
+    U has one row per model, or one for all of them, here and below.
     """
     one, n = U.shape[0] == 1, models.shape[0]
-    # One u for all models: their rows are read in the order in which they lie, not model by model.
+    # With one u for all models, their rows are read in the order of storage, not model by model.
     stream = one and n == storage.place.shape[0] and n > 1 and in_order(models)
     outputs, cold = means.shape[1], 0.0
     for i in range(n):
@@ -229,7 +229,7 @@ def project_all_but_dense(
 
 @njit(no_cfunc_wrapper=True, cache=True)
 def shares_u(U: FloatArray, models: IntArray) -> bool:
-    """Whether one u is that of several models."""
+    """Whether several models share one u."""
     return bool(U.shape[0] == 1 and models.shape[0] > 1)
 
 
@@ -243,10 +243,10 @@ def dense_squares(
     waiting: IntArray,
     squares: FloatArray,
 ) -> None:
-    """squares[i] = u_i^T A^{-1} u_i of all i that are waiting, dense models all of them.
+    """squares[i] = u_i^T A^{-1} u_i of all i that are waiting, all of them dense models.
 
-    With one u for many, four at once read its packed u u^T but once. Fewer come as four too: equal models
-    must be equal to the last bit.
+    With one u for many, four at a time read its packed u u^T once. Fewer come as four too: equal models must
+    have equal bits.
     """
     count = waiting.shape[0]
     if not shares_u(U, models):
@@ -271,7 +271,7 @@ def dense_squares(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def dot_rows(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
-    """out[o] = rows[o]·u: `average` of one model that is dense."""
+    """out[o] = rows[o]·u: `average` of one dense model."""
     for o in range(rows.shape[0]):
         out[o] = dot(rows[o], u)
 
@@ -280,7 +280,7 @@ def dot_rows(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
 def project_row(
     inverse: FloatArray, weights: FloatArray, u: FloatArray, means: FloatArray, widths: FloatArray
 ) -> None:
-    """means[o] = w_o·u and widths[0] = sqrt(u^T A^{-1} u): `project` of one model that is dense."""
+    """means[o] = w_o·u and widths[0] = sqrt(u^T A^{-1} u): `project` of one dense model."""
     dot_rows(weights, u, means)
     widths[0] = np.sqrt(max(square(inverse, u), 0.0))
 
@@ -310,7 +310,7 @@ def project(
         if squares[i] == UNKNOWN:
             waiting[count] = i
             count += 1
-    # not count itself: it begins as a literal, for which Numba would compile `dense_squares` once more
+    # not count itself: it begins as a literal, for which Numba would compile another case
     dense_squares(storage.symmetric[CACHE], storage.place, models, U, packed, waiting[:count], squares)
 
 
@@ -318,11 +318,11 @@ def project(
 def score(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
 ) -> int:
-    """scores[i] = w·u_i + radius_i sqrt(u_i^T A^{-1} u_i); where it cannot be the best, only w·u_i.
+    """scores[i] = w·u_i + radius_i sqrt(u_i^T A^{-1} u_i); only w·u_i if that cannot be the best.
 
-    A dense model's square is computed only where the prior's, which is never less, could still win: returns
-    how often. radius has an entry for each of models or one for all. Where this is not every model at one u
-    it returns UNDECIDED and does nothing: `score_some` scores any models, and few need it compiled.
+    A dense model's square is computed only if the prior's, which is never less, could win; returns how often.
+    radius has one entry per model or one for all. Unless these are all models at one u, it returns UNDECIDED
+    and does nothing: `score_some` scores any models, and is rarely needed.
     """
     storage = Storage(*arrays)
     n = models.shape[0]
@@ -337,7 +337,7 @@ def score(
 def score_some(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
 ) -> int:
-    """`score` of any models, at one u or at one for each."""
+    """`score` of any models, at one u or at one per model."""
     storage = Storage(*arrays)
     n = models.shape[0]
     means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
@@ -358,9 +358,9 @@ def score_all_but_dense(
     squares: FloatArray,
     scores: FloatArray,
 ) -> None:
-    """`score` of every model at one u, but for dense ones: their means, and UNKNOWN squares.
+    """`score` of every model at one u; of dense ones only the means.
 
-    Cold models are all alike, and rows are read in the order in which they lie.
+    Cold models are all alike, and rows are read in the order of storage.
     """
     cold = prior_square(storage.prior, u)
     width = np.sqrt(cold)
@@ -393,7 +393,7 @@ def score_dense(
     squares: FloatArray,
     scores: FloatArray,
 ) -> int:
-    """The rest of `score`: dense models, their means being known, and the scores of all others."""
+    """The rest of `score`: dense models, given their means and the scores of all others."""
     n, one, dense, best_dense, best = models.shape[0], U.shape[0] == 1, 0, NOBODY, -np.inf
     for i in range(n):
         if storage.place[models[i]] < 0:
@@ -409,7 +409,7 @@ def score_dense(
     if shares_u(U, models):
         pack_outer(U[0], 2.0, packed)
     inverse, waiting, count, widest = storage.symmetric[CACHE], np.empty(FLOCK, dtype=np.int64), 1, -1.0
-    # The dense one with the best mean is among the first four: it sets what the others have to reach.
+    # The dense model with the best mean is among the first four: it sets a bar for the others.
     waiting[0], enough = best_dense, 4
     for i in range(n):
         if storage.place[models[i]] >= 0 and i != best_dense:
@@ -473,7 +473,7 @@ def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray,
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_solved(storage: Storage, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
-    """v += A^{-1} u, the coordinates from start on that there is room for."""
+    """v += A^{-1} u, the coordinates from start on that fit."""
     dim, size, place = u.shape[0], v.shape[0], storage.place[model]
     if place >= 0:
         P = storage.symmetric[CACHE, place]
@@ -510,7 +510,7 @@ def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> No
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_vector(storage: Storage, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
-    """out += moment or weights of one output, the coordinates from start on that there is room for."""
+    """out += moment or weights of one output, the coordinates from start on that fit."""
     place = storage.place[model]
     if place >= 0:
         whole = storage.vectors[plane, place, output]
@@ -546,7 +546,7 @@ def unpack_some(packed: FloatArray, place: IntArray, out: FloatArray) -> None:
 def matrices(
     plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
 ) -> None:
-    """The gram, or A^{-1}, of each, a block of it: (models, rows, columns)."""
+    """A block of the gram, or of A^{-1}, of each: (models, rows, columns)."""
     storage = Storage(*arrays)
     for i in range(models.shape[0]):
         place = storage.place[models[i]]
@@ -562,7 +562,7 @@ def matrices(
 def add_matrix(
     storage: Storage, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
 ) -> None:
-    """out += the gram or A^{-1}, the block from there on that there is room for."""
+    """out += the gram or A^{-1}, the block from the first row and column on that fits."""
     place, (rows, columns) = storage.place[model], out.shape
     for j in range(rows):
         for k in range(columns):
@@ -644,7 +644,7 @@ def add_shared_level(
 def argmax_scores_in_turn(
     U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, indices: IntArray, *arrays: Array
 ) -> int:
-    """The index of the best `score` of each row, UNDECIDED if shared; returns the widths computed."""
+    """The index of each row's best `score`, UNDECIDED at ties; returns the number of widths computed."""
     n, computed = models.shape[0], 0
     scores, rest = work[:n], work[n:]
     for i in range(U.shape[0]):
@@ -682,10 +682,10 @@ def argmax_beyond_rounding(
     norms: FloatArray,
     indices: IntArray,
 ) -> None:
-    """The index of the best mean + radius sqrt(square) of each row, UNDECIDED where rounding could matter.
+    """The index of each row's best mean + radius sqrt(square), UNDECIDED if rounding could matter.
 
-    A square is good to e = ROUNDING times that of the prior, cold, and so its root w to 2e/(w + sqrt(e)); a
-    mean to ROUNDING times sqrt(cold)·||w||, norms being those in the norm of Lambda.
+    A square is accurate to e = ROUNDING·cold, cold being the prior's square, and its root w to
+    2e/(w + sqrt(e)); a mean to ROUNDING·sqrt(cold)·||w||, norms being those in the norm of Lambda.
     """
     rows, n = means.shape
     for i in range(rows):
@@ -712,7 +712,7 @@ def argmax_beyond_rounding(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Array) -> tuple[float, bool]:
-    """`learn_row` for those who call from Python."""
+    """`learn_row`, called from Python."""
     return learn_row(Storage(*arrays), model, u, y, v)
 
 
@@ -720,10 +720,9 @@ def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Arra
 def learn_row(
     storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatArray
 ) -> tuple[float, bool]:
-    """One more row of one model, for which there is room.
+    """Add a row to a model that has room for it: to the sums, then to the cache, by Sherman and Morrison.
 
-    Sums first, then what is kept of A^{-1} and the weights, by Sherman and Morrison's formula in either
-    form. Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; v becomes
+    Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; v becomes
     A^{-1} u from before.
     """
     tally, place, v = storage.tally[model], storage.place[model], v[: u.shape[0]]
@@ -773,7 +772,7 @@ def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatA
 def whiten(
     prior: FloatArray, links: IntArray, rows: FloatArray, values: FloatArray, row: int, v: FloatArray
 ) -> float:
-    """g and c of a row, given those of its model's rows before it; returns q, and v = A^{-1} u."""
+    """g and c of a row, given those of its model's earlier rows; returns q and sets v = A^{-1} u."""
     u, c = rows[SUMS, row], values[CACHE, row]
     for k in range(u.shape[0]):
         v[k] = prior[k] * u[k]
@@ -798,7 +797,7 @@ def whiten(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def whiten_all(v: FloatArray, *arrays: Array) -> None:
-    """g and c of all rows, and their models' tally of them, under the prior that holds now."""
+    """g and c of all rows, and their models' tally of them, under the present prior."""
     storage = Storage(*arrays)
     for row in range(storage.counts[ROW_COUNT]):
         model = storage.links[row, OWNER]
@@ -814,7 +813,7 @@ def whiten_all(v: FloatArray, *arrays: Array) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *arrays: Array) -> IntArray:
-    """One row after the other; returns the models whose cache can no longer be trusted."""
+    """Row by row; returns the models with a cache that can no longer be trusted."""
     storage = Storage(*arrays)
     lost = []
     for i in range(models.shape[0]):
@@ -826,7 +825,7 @@ def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *a
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def fill_dense(model: int, place: int, *arrays: Array) -> None:
-    """From rows to sums: what a model's rows say, in the dense place."""
+    """Turn a model's rows into sums in a dense place."""
     storage = Storage(*arrays)
     for plane in (SUMS, CACHE):
         fill(storage.symmetric[plane, place], 0.0)

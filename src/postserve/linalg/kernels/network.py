@@ -1,4 +1,4 @@
-"""The network of `NetworkMap`: relu between two layers, its inputs and outputs in running deviations.
+"""The network of `NetworkMap`: relu between two layers, inputs and outputs in running deviations.
 
 At these sizes a threaded BLAS waits for its threads longer than it computes.
 """
@@ -21,7 +21,7 @@ Layers = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def move(n: FloatArray, there: FloatArray) -> None:
-    """n = there; as a loop, which compiles in a fraction of the time that n[:] = there takes."""
+    """n[:] = there, as a loop, which compiles much faster."""
     for i in range(n.shape[0]):
         n[i] = there[i]
 
@@ -38,7 +38,7 @@ def learn_scale(moments: FloatArray, value: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def deviation_of(moments: FloatArray, i: int) -> float:
-    """The standard deviation of coordinate i, or one where it is constant and says nothing."""
+    """The standard deviation of coordinate i, or 1 if it is constant."""
     variance = moments[2, i] / max(moments[0, i], 1.0)
     deviation: float = np.sqrt(variance) if variance > 0.0 else 1.0
     return deviation
@@ -52,11 +52,7 @@ def standardised(value: float, mean: float, deviation: float) -> float:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def network_predict(
-    X: FloatArray,
-    x_moments: FloatArray,
-    z_moments: FloatArray,
-    parameters: Layers,
-    Z: FloatArray,
+    X: FloatArray, x_moments: FloatArray, z_moments: FloatArray, parameters: Layers, Z: FloatArray
 ) -> None:
     """Z[i] = V^T relu(W^T x_i + c) + d of parameters W, c, V and d, x_i and Z[i] in their own units."""
     hidden_weights, hidden_bias, output_weights, output_bias = parameters
@@ -96,7 +92,7 @@ def network_train(
 ) -> None:
     """Adam's steps on the mean squared error of each batch X[s], Z[s], after `count` steps before.
 
-    Zeros pad what `add_product` wants in fours.
+    Zeros pad the sides that `add_product` takes in fours.
     """
     hidden_weights, hidden_bias, output_weights, output_bias = parameters
     steps, batch, dim_x = X.shape
@@ -150,7 +146,7 @@ def network_train(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def standardise(values: FloatArray, moments: FloatArray, out: FloatArray, turned: FloatArray) -> None:
-    """`standardised` of every value, and the same turned about."""
+    """`standardised` of every value, and its transpose."""
     dim = values.shape[1]
     mean, deviation = moments[1], np.empty(dim)
     for k in range(dim):
@@ -184,7 +180,7 @@ def in_fours(size: int) -> int:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
 def turn(rows: FloatArray, out: FloatArray) -> None:
-    """out = rows^T, as far as the rows go."""
+    """out = rows^T, in its first columns."""
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             out[j, i] = rows[i, j]
@@ -204,7 +200,7 @@ def activate(x_turned: FloatArray, weights: FloatArray, bias: FloatArray, hidden
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def only_active(by_hidden: FloatArray, hidden: FloatArray, total: FloatArray) -> None:
-    """What passes a relu is what is active; `total` is the sum of the rows."""
+    """Zero the gradient of inactive units; `total` is the sum of the rows."""
     for h in range(total.shape[0]):
         total[h] = 0.0
     for b in range(hidden.shape[0]):
@@ -216,7 +212,7 @@ def only_active(by_hidden: FloatArray, hidden: FloatArray, total: FloatArray) ->
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def add_product(out: FloatArray, factors: FloatArray, rows: FloatArray) -> None:
-    """out += factors^T rows: four rows of `out` by four of `rows` at once, hence all but columns in fours."""
+    """out += factors^T rows, four rows of each at once, so that all sides but columns come in fours."""
     for i in range(0, out.shape[0], PANEL):
         a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
         for k in range(0, rows.shape[0], PANEL):
@@ -251,7 +247,7 @@ def adam(
     rate: float,
     share: float,
 ) -> None:
-    """One step along the running mean of gradients over the root of that of their squares."""
+    """One step of Adam: the running mean of gradients over the root of the running mean of their squares."""
     for i in range(parameters.shape[0]):
         g = gradient[i]
         mean[i] += (1.0 - ADAM_MEAN) * (g - mean[i])
