@@ -1,4 +1,4 @@
-"""What regressing on predictions costs, and how much less than the paper's step says."""
+"""What regressing on predictions costs: less than the paper's bound."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,7 @@
 """The regret bounds with every constant, and the ridge of Algorithm 2.
 
 docs/theory/regret.md derives them line by line. All are for gaps of at most 1 and hold with probability
-1 - delta, which is shared out by `shares`.
+1 - delta, which `shares` divides up.
 """
 
 import math
@@ -16,11 +16,11 @@ from postserve.theory.rates import KINDS, Kind
 from postserve.validation import integer, number, one_of, scales
 
 LEAST_DELTA = 1e-100
-"""Smaller ones cannot be shared out in doubles."""
+"""Shares of smaller ones would underflow."""
 
 
 class Shares(NamedTuple):
-    """How a bound's delta is shared out: what each arm's ellipsoid may fail with, each map, the noise."""
+    """The probabilities with which each arm's ellipsoid, each map and the noise may fail."""
 
     arm: float
     map: float
@@ -28,10 +28,9 @@ class Shares(NamedTuple):
 
 
 class RegretBound(NamedTuple):
-    """A bound and its parts: what learning phi costs, what learning the arms costs.
+    """A bound and its parts: what learning phi costs, and what learning the arms costs.
 
-    `arm_radius` is zeta at the horizon, the largest, and `optimistic_beta` the longest beta that an
-    optimistic choice can make with it.
+    `arm_radius` is zeta at the horizon, `optimistic_beta` the longest beta of an optimistic choice with it.
     """
 
     map_term: float
@@ -41,18 +40,17 @@ class RegretBound(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Of both."""
+        """The sum of both."""
         return self.map_term + self.arm_term
 
 
 def shares(delta: float, *, n_arms: int, n_maps: int = 1) -> Shares:
     """A third for the ellipsoids of all arms, one for all maps, one for the noise of z.
 
-    Run a policy with `delta` = shares.arm and each of its maps with shares.map, and its bound holds at
-    delta; `n_maps` is n_arms with a `PerArmMap`. So it is for a ridge map with map_radius="determinant",
-    which holds for all rounds at once. With map_radius="assumption" it is one round's, and the map's delta
-    is shares.map/T. If ||(x, z)|| <= u_bound is itself only likely, as with Gaussian z, that has to be
-    paid for beside delta.
+    Run a policy with `delta` = shares.arm and each of its maps with shares.map, and its bound holds at delta;
+    `n_maps` is n_arms with a `PerArmMap`. This is for a ridge map with map_radius="determinant", which holds
+    for all rounds at once; map_radius="assumption" holds for one round, and needs delta = shares.map/T. If
+    ||(x, z)|| <= u_bound is only likely, as with Gaussian z, add the probability of its failure to delta.
 
     >>> shares(0.06, n_arms=4)
     Shares(arm=0.005, map=0.02, noise=0.02)
@@ -68,9 +66,9 @@ def assumption_constant(*, c0: float, horizon: int, delta: float, n_maps: int = 
     """The map's constant under Assumption 1, at every round up to the horizon: C0 log(T²/shares.map).
 
     ||phi_hat(x_t) - phi(x_t)|| <= constant (||x_t||²_{X^{-1}})^map_rate for all t <= T and all maps at once:
-    each may fail with shares.map/T in each round. The paper shares it out as delta/t, whose sum is not delta
-    but delta log T, and once as t/delta, which is no probability. The assumption speaks of one x at a
-    time: where x is chosen by looking at phi_hat, as from a decision set, it must hold for all x at once.
+    each may fail with shares.map/T in each round. The paper divides it as delta/t, which sums to delta log T,
+    and once as t/delta, which is no probability. The assumption is for one x at a time: if x is chosen by
+    phi_hat, as from a decision set, it must hold for all x at once.
 
     >>> round(assumption_constant(c0=2.0, horizon=10, delta=0.3), 4), round(2.0 * math.log(1000.0), 4)
     (13.8155, 13.8155)
@@ -93,10 +91,9 @@ def ridge_map_constant(
 ) -> float:
     """The same for a ridge regression of z on x, at map_rate 1/2: the paper's Observation 2, explicitly.
 
-    sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(d log(1 + T L²/(ridge d)) + 2 log(dim_z/shares.map)))²), d
-    being `map_dim`, the number of the map's features, and L = `x_bound` their longest vector: the largest
-    multiple of ||x||_{X^{-1}} that `RidgeMap(map_radius="determinant")` can have as its radius. It holds
-    for all x at once.
+    sqrt(sum_j (sqrt(ridge) S_j + R_j sqrt(d log(1 + T L²/(ridge d)) + 2 log(dim_z/shares.map)))²), with
+    d = `map_dim` features of length at most L = `x_bound`: the largest multiple of ||x||_{X^{-1}} that
+    `RidgeMap(map_radius="determinant")` can have as its radius. It holds for all x at once.
 
     >>> ridge_map_constant(horizon=1, map_dim=1, dim_z=1, x_bound=0.0, noise_scale=1.0, row_bound=2.0,
     ...                    delta=3.0 * math.exp(-2.0))
@@ -147,21 +144,20 @@ def regret_bound(
               V = `noise_factor` e/(e-1) (P_A + log(1/shares.noise))
     F(k, m) = min(max(1, k), k max(1, m)), for min(1, k y) <= F(k, m) min(1, y) wherever y <= m
 
-    "polinucb" (Algorithm 1): one map, K arms. "action_dependent": K maps, whose P_X gives the term K^alpha
-    (its map_constant is that of n_maps = n_arms).
-    "linear_stochastic": one map and one model; n_arms is 1 whatever the decision set.
-    "linucb_phi_hat" (Algorithm 2, which regresses on what was predicted before z came): V = P_A, zeta is its
-    own, with sum_t e_t in it, and b + zeta/sqrt(ridge) takes the place of b + 2 zeta/sqrt(ridge).
+    "polinucb" (Algorithm 1): one map, K arms. "action_dependent": K maps, and P_X gives the term K^alpha
+    (pass the map_constant for n_maps = n_arms). "linear_stochastic": one map and one model; n_arms is 1 for
+    any decision set. "linucb_phi_hat" (Algorithm 2, with predictions from before z came): V = P_A, zeta is
+    its own, with sum_t e_t in it, and b + zeta/sqrt(ridge) replaces b + 2 zeta/sqrt(ridge).
 
-    `u_bound` bounds what the arms regress on, and `x_bound` (by default u_bound) the map's `map_dim`
-    features (by default dim_u, which is at least dim_x). Both must hold in EVERY round: for Gaussian z take
-    a u_bound >= ||(x, phi(x))|| that is likely for all T of them, and add what it fails with to delta.
-    `noise_factor` is 2 for noise of z that is symmetric given the past; for any other noise pass
-    `bounded_noise_factor`. `noise_scale` is the reward's, `z_noise_scale` that of beta·eps/||beta||, which
-    only Algorithm 2 asks for. For gaps up to g, divide w_bound, beta_bound and noise_scale by g, and
-    multiply the bound by it: that is the same problem in units of g.
+    `u_bound` bounds what the arms regress on, and `x_bound` (by default u_bound) the map's `map_dim` features
+    (by default dim_u, which is at least dim_x). Both must hold in EVERY round: for Gaussian z take a u_bound
+    >= ||(x, phi(x))|| that is likely for all T of them, and add the probability of its failure to delta.
+    `noise_factor` is 2 for noise of z that is symmetric given the past; otherwise pass
+    `bounded_noise_factor`. `noise_scale` is the reward's, `z_noise_scale` that of beta·eps/||beta||, for
+    Algorithm 2 only. For gaps up to g, divide w_bound, beta_bound and noise_scale by g, and multiply the
+    bound by g.
 
-    The paper's constants differ; docs/theory/regret.md lists where, and why.
+    The paper's constants differ; docs/theory/regret.md lists where and why.
 
     >>> found = regret_bound("polinucb", horizon=10_000, dim_u=3, n_arms=2, map_rate=0.5, map_constant=0.1,
     ...                      u_bound=1.0, noise_scale=0.1, delta=0.05)
@@ -186,20 +182,13 @@ def regret_bound(
     clipped, unclipped, longest = _map_steps(horizon, n_maps, map_rate, map_dim, x_bound, map_ridge)
     map_constant = number("map_constant", map_constant, least=0.0)
     log_det = _log_det(horizon, n_arms, dim_u, u_bound, ridge)
-    common = {
-        "ridge": ridge,
-        "u_bound": u_bound,
-        "w_bound": w_bound,
-        "noise_scale": noise_scale,
-        "delta": share.arm,
-    }
+    common = {"ridge": ridge, "u_bound": u_bound, "w_bound": w_bound, "noise_scale": noise_scale}
+    common["delta"] = share.arm
     if kind == "linucb_phi_hat":
-        errors = {
-            "map_errors": map_constant * unclipped,
-            "z_noise_scale": z_noise_scale,
-            "beta_bound": beta_bound,
-        }
-        radius = confidence.phi_hat_radius_closed_form(pulls=horizon, dim_u=dim_u, **common, **errors)
+        errors = {"map_errors": map_constant * unclipped, "z_noise_scale": z_noise_scale}
+        radius = confidence.phi_hat_radius_closed_form(
+            pulls=horizon, dim_u=dim_u, beta_bound=beta_bound, **common, **errors
+        )
         potential = 2.0 * log_det
     else:
         radius = confidence.arm_radius_closed_form(pulls=horizon, dim_u=dim_u, **common)
@@ -232,10 +221,10 @@ def optimal_ridge(
     """Algorithm 2's ridge, of the order T^{1-alpha}: b L_u (sum_t e_t)/w_bound.
 
     It minimises w_bound sqrt(ridge) + b L_u (sum_t e_t)/sqrt(ridge), the part of Algorithm 2's radius that
-    grows like a power of T, so that the radius is above the least there is by its noise's part at most. The
-    whole bound it does not minimise: that has an optimistic beta and a potential in it too, and can be
-    several times the least while T is small. sum_t e_t is at most c max(1, L_x²/map_ridge)^alpha
-    T^{1-alpha} P_X^alpha, where the paper drops C0 and the maximum; e_t is not clipped at 1 in the radius.
+    grows like a power of T; the radius exceeds its minimum by at most the noise's part. It does not minimise
+    the whole bound, which also has an optimistic beta and a potential, and can be several times its minimum
+    while T is small. sum_t e_t is at most c max(1, L_x²/map_ridge)^alpha T^{1-alpha} P_X^alpha (the paper
+    drops C0 and the maximum); e_t is not clipped at 1 in the radius.
 
     >>> ridge = optimal_ridge(horizon=1, map_rate=0.5, map_constant=3.0, map_dim=1, u_bound=1.0, x_bound=0.5)
     >>> round(ridge, 6), round(3.0 / 2.0 * math.sqrt(2.0 * math.log(1.25)), 6)
@@ -249,14 +238,14 @@ def optimal_ridge(
 
 
 def _clipping(times: float, longest: float) -> float:
-    """What makes min(1, times y) at most that multiple of min(1, y), for all y up to `longest`."""
+    """The factor f with min(1, times y) <= f min(1, y) for all y up to `longest`."""
     return min(max(1.0, times), times * max(1.0, longest))
 
 
 def _map_steps(
     horizon: int, n_maps: int, map_rate: float, map_dim: int, x_bound: float, map_ridge: float
 ) -> tuple[float, float, float]:
-    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one of them."""
+    """Bounds on sum_t w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}, clipped at 1 and not, and on one term."""
     alpha = number("map_rate", map_rate, above=0.0, most=0.5)
     x_bound, map_ridge = number("x_bound", x_bound, least=0.0), number("map_ridge", map_ridge, above=0.0)
     potential = 2.0 * _log_det(horizon, n_maps, integer("map_dim", map_dim, least=1), x_bound, map_ridge)
@@ -266,5 +255,5 @@ def _map_steps(
 
 
 def _log_det(rounds: int, n_models: int, dim: int, bound: float, ridge: float) -> float:
-    """sum over models of log(det A/det ridge I), at most: it is concave in the rounds each of them has."""
+    """The most that the sum over models of log(det A/det ridge I) can be: with equal numbers of rounds."""
     return n_models * dim * math.log1p(rounds * bound**2 / (n_models * ridge * dim))

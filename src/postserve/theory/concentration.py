@@ -1,4 +1,4 @@
-"""Matrix Bernstein, and the lemma the paper draws from it on noisy data matrices."""
+"""Matrix Bernstein, and the paper's lemma on noisy data matrices, which follows from it."""
 
 import math
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from postserve.types import FloatArray
 from postserve.validation import integer, matrix, number
 
 ROUNDING = 1e-12
-"""What a bound that is met with equality may seem to be missed by."""
+"""How far rounding may put a value beyond a bound that it attains."""
 
 
 class NoisyMatrix(NamedTuple):
-    """What the noisy-matrix lemma says of one sequence, and what was found.
+    """The noisy-matrix lemma on one sequence.
 
     `smallest_eigenvalue` of sum_t S_t; `probability` with which the lemma promises it to be at least 0;
     `sigma_squared`, the smallest eigenvalue of E[eps eps^T]; `condition_met`, whether that is above 0.
@@ -30,7 +30,7 @@ class NoisyMatrix(NamedTuple):
 def matrix_bernstein_tail(
     deviation: float, *, variance: float, bound: float, rows: int, columns: int
 ) -> float:
-    """P(||Z|| >= deviation) for a sum Z of independent centred matrices, at most (Tropp 2015, 6.1.1).
+    """A bound on P(||Z|| >= deviation) for a sum Z of independent centred matrices (Tropp 2015, 6.1.1).
 
     (rows + columns) exp(-deviation²/2/(variance + bound deviation/3)), and never above 1; each summand
     has norm at most `bound`, and `variance` is the larger norm of sum E[X_i X_i^T] and sum E[X_i^T X_i].
@@ -77,8 +77,8 @@ def noisy_matrix_lemma(
 
     S_t = (x_t + eps_t)(x_t + eps_t)^T - x_t x_t^T; promised with probability
     1 - 2 dim exp(-T sigma⁴/(8 L_eps² (L_eps + L_x)²)), sigma² I <= E[eps eps^T] = `noise_covariance`,
-    for fixed x_t and independent noise. Where the noise leaves a direction out, sigma² = 0 and nothing
-    is promised: so with u = (x, z), whose noise (0, eps) has no x part, to which the theorem applies it.
+    for fixed x_t and independent noise. If the noise has no part in some direction, sigma² = 0 and nothing is
+    promised: the theorem applies the lemma to u = (x, z), with noise (0, eps).
 
     >>> X, noise = np.ones((100, 2)), np.array([[0.0, 1.0], [0.0, -1.0]] * 50)
     >>> noise[0] *= -1.0
@@ -108,7 +108,7 @@ def noisy_matrix_lemma(
 
 
 def longest_row(name: str, rows: FloatArray, bound: float | None = None) -> float:
-    """The bound on the rows' lengths, which must not be broken, or their longest where none is given."""
+    """The bound on the rows' lengths, checked, or by default their largest length."""
     longest = float(np.linalg.norm(rows, axis=1).max(initial=0.0))
     if bound is None:
         return longest
@@ -116,10 +116,9 @@ def longest_row(name: str, rows: FloatArray, bound: float | None = None) -> floa
 
 
 def lower_root(gram: FloatArray, ridge: float) -> FloatArray:
-    """L of gram = L L^T, where the ridge in it is large enough for there to be one."""
+    """L of gram = L L^T, if the ridge in it is large enough."""
     try:
         return np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise InvalidInput(
-            f"ridge is {ridge:g}, wanted one that rounding leaves visible beside {np.abs(gram).max():g}"
-        ) from error
+        largest = np.abs(gram).max()
+        raise InvalidInput(f"ridge is {ridge:g}, wanted more: it is lost beside {largest:g}") from error

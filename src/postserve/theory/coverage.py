@@ -1,4 +1,4 @@
-"""Does the ellipsoid hold the truth as often as it promises? By simulation."""
+"""How often the confidence ellipsoid contains the truth, by simulation."""
 
 from typing import NamedTuple
 
@@ -12,18 +12,18 @@ from postserve.types import FloatArray
 from postserve.validation import integer, number
 
 FARTHEST = 1e8
-"""The most that a squared length may be in units of the ridge: beyond, rounding would be judged."""
+"""The largest squared length in units of the ridge: beyond it, rounding would dominate."""
 
 
 class Covered(NamedTuple):
-    """The share of runs with the truth inside: `at_round` t, and `so_far`, at every round up to t."""
+    """The share of runs with the truth inside: at round t, and at all rounds up to t (`so_far`)."""
 
     at_round: FloatArray
     so_far: FloatArray
 
 
 class Coverage(NamedTuple):
-    """Of both forms of the Confidence Ellipsoid lemma; the promise is 1 - delta of `so_far`."""
+    """Of both forms of the Confidence Ellipsoid lemma, which promises 1 - delta for `so_far`."""
 
     closed_form: Covered
     determinant: Covered
@@ -44,13 +44,13 @@ def confidence_coverage(
     """Coverage of the Confidence Ellipsoid lemma (appendix C) for an arm of poLinUCB, on observed (x, z).
 
     ||w_hat_t - w||_{A_t} <= zeta_t for all t at once, with probability 1 - delta. The paper states it for
-    each t; the self-normalised bound behind it is uniform, and regret needs it so.
+    each t; the self-normalised bound behind it is uniform, as regret needs it.
 
-    In each run x is uniform on the unit ball, phi(x) = Phi x with a Phi of norm 1, z = phi(x) + eps with
-    eps uniform on the ball of radius `z_noise`, and w = (theta, beta) is drawn from unit spheres. The arm
-    is chosen against one that is known to pay 0, by its optimistic score at (x, phi(x)): so which rounds
-    it learns from depends on the rewards before. Rewards have N(0, noise_scale²) noise. w_bound is the
-    paper's 2, and u_bound the longest (x, z) there can be.
+    In each run x is uniform on the unit ball, phi(x) = Phi x with ||Phi|| = 1, z = phi(x) + eps with eps
+    uniform on the ball of radius `z_noise`, and w = (theta, beta) is drawn from unit spheres. The arm is
+    served if its optimistic score at (x, phi(x)) is at least 0, so the rounds it learns from depend on
+    earlier rewards, which have N(0, noise_scale²) noise. w_bound is the paper's 2, u_bound the longest
+    possible (x, z).
 
     >>> found = confidence_coverage(horizon=50, dim_x=2, dim_z=1, delta=0.1, runs=200)
     >>> bool(found.determinant.so_far[-1] >= 0.9), bool(found.closed_form.so_far[-1] >= 0.9)
@@ -64,9 +64,7 @@ def confidence_coverage(
     rng = np.random.default_rng(integer("seed", seed, least=0))
     dim_u, u_bound = dim_x + dim_z, float(np.hypot(1.0, 1.0 + z_noise))
     if u_bound**2 > FARTHEST * ridge:
-        raise InvalidInput(
-            f"ridge is {ridge:g}, wanted at least {u_bound**2 / FARTHEST:g}: smaller ones drown in rounding"
-        )
+        raise InvalidInput(f"ridge is {ridge:g}, wanted at least {u_bound**2 / FARTHEST:g} against rounding")
     phi = rng.standard_normal((runs, dim_z, dim_x))
     phi /= np.linalg.norm(phi, 2, axis=(1, 2), keepdims=True)
     weights = np.concatenate([on_sphere(rng, runs, dim) for dim in (dim_x, dim_z)], axis=1)
@@ -93,9 +91,8 @@ def confidence_coverage(
         miss = models.weights_of()[:, 0] - weights
         square = np.einsum("ri,rij,rj->r", miss, models.gram_of(), miss) + ridge * (miss**2).sum(axis=1)
         inside[:, t] = np.sqrt(square) <= zeta
-    return Coverage(
-        *(Covered(form.mean(axis=1), np.logical_and.accumulate(form).mean(axis=1)) for form in inside)
-    )
+    so_far = np.logical_and.accumulate(inside, axis=1).mean(axis=2)
+    return Coverage(*map(Covered, inside.mean(axis=2), so_far))
 
 
 def _in_ball(rng: np.random.Generator, n: int, dim: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""How much the noise of z can hide: the noisy Gram matrix against the noise-free one."""
+"""The noisy Gram matrix compared with the noise-free one."""
 
 import math
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from postserve.validation import integer, matrix, number, scales
 class NoisyGram(NamedTuple):
     """How far ||v||²_{A~^{-1}} can exceed ||v||²_{A^{-1}}, at worst over v.
 
-    `ratio` is measured; `factor` bounds it on this very sequence, from g² = `cross` = ||A^{-1/2} G||² and
-    `smallest_noise` = lambda_min(E); `bound` is the a-priori bound on both. Infinite where there is none.
+    `ratio` is measured; `factor` bounds it on this sequence, from g² = `cross` = ||A^{-1/2} G||² and
+    `smallest_noise` = lambda_min(E); `bound` is the a-priori bound on both. Infinite if there is none.
     """
 
     ratio: float
@@ -36,7 +36,7 @@ def noisy_gram_factor(
     delta: float = 0.05,
     noise_bound: float | None = None,
 ) -> NoisyGram:
-    """What holds in the place of the noisy-matrix lemma for u = (x, z): A~ >= (1 - g²/lambda_min(E)) A.
+    """What holds for u = (x, z) instead of the noisy-matrix lemma: A~ >= (1 - g²/lambda_min(E)) A.
 
     A = ridge I + sum u u^T over noise-free rows u = (x, phi(x)), A~ the same over (x, phi(x) + eps),
     G = sum u eps^T, E = sum eps eps^T and g = ||A^{-1/2} G||, wherever the difference is positive: hence
@@ -89,10 +89,9 @@ def noisy_gram_bound(
     delta: float = 0.05,
     noise_bound: float | None = None,
 ) -> float:
-    """1/(1 - cross_bound/noise_floor), each at delta/2: what `noisy_gram_factor` is at most, a priori.
+    """1/(1 - cross_bound/noise_floor), each at delta/2: an a-priori bound on `noisy_gram_factor`.
 
-    It is 1 + O(dim_u dim_z log n/n), and infinite while n is too small. `noise_scale` has one entry per
-    output.
+    It is 1 + O(dim_u dim_z log n/n), and infinite if n is too small. `noise_scale` has one entry per output.
 
     >>> [round(noisy_gram_bound(n=n, log_det_ratio=20.0, noise_scale=[1.0], sigma=1.0), 3)
     ...  for n in (50, 500, 5000)]
@@ -101,16 +100,15 @@ def noisy_gram_bound(
     each_scale = scales("noise_scale", noise_scale, None)
     delta = number("delta", delta, above=0.0, below=1.0) / 2.0
     cross = cross_bound(log_det_ratio=log_det_ratio, noise_scale=each_scale, delta=delta)
-    return _factor(
-        cross, noise_floor(n=n, dim_z=len(each_scale), sigma=sigma, delta=delta, noise_bound=noise_bound)
-    )
+    floor = noise_floor(n=n, dim_z=len(each_scale), sigma=sigma, delta=delta, noise_bound=noise_bound)
+    return _factor(cross, floor)
 
 
 def cross_bound(*, log_det_ratio: float, noise_scale: npt.ArrayLike, delta: float) -> float:
     """||A^{-1/2} sum u eps^T||² <= sum_j R_j² (log(det A/det ridge I) + 2 log(dim_z/delta)).
 
-    The self-normalised bound, output by output: with probability 1 - delta at every n at once, for rows u
-    that may depend on all noise before them.
+    The self-normalised bound, output by output: with probability 1 - delta for all n at once; rows u may
+    depend on all earlier noise.
 
     >>> cross_bound(log_det_ratio=3.0, noise_scale=[1.0, 2.0], delta=2.0 * np.exp(-1.0))
     25.0
@@ -125,10 +123,10 @@ def noise_floor(*, n: int, dim_z: int, sigma: float, delta: float, noise_bound: 
     """lambda_min(sum of n eps eps^T) is at least this with probability 1 - delta, E[eps eps^T] >= sigma² I.
 
     Gaussian noise, independent and of one covariance: sigma² (sqrt(n) - sqrt(dim_z) - sqrt(2 log(1/delta)))²
-    (Davidson and Szarek). Noise at most `noise_bound` L long, with that covariance given the past:
-    n sigma² (1 - sqrt(2 L² log(dim_z/delta)/(n sigma²))) (matrix Chernoff for martingales, Tropp 2011).
-    Both are n sigma²/2 at least once n is a few times dim_z + log(1/delta), in units of L²/sigma². An arm's
-    n-th pull counts as n here: the noise comes after the arm was chosen.
+    (Davidson and Szarek). Noise at most `noise_bound` L long, with that covariance given the past: n sigma²
+    (1 - sqrt(2 L² log(dim_z/delta)/(n sigma²))) (matrix Chernoff for martingales, Tropp 2011). Both are at
+    least n sigma²/2 once n is a few times dim_z + log(1/delta), in units of L²/sigma². n may count an arm's
+    pulls: the noise comes after the arm is chosen.
 
     >>> noise_floor(n=100, dim_z=4, sigma=1.0, delta=np.exp(-2.0))
     36.0

@@ -1,7 +1,7 @@
 """Elliptical potential lemmas: both sides on any sequence.
 
-All of them bound sums of (1 ∧ ||x_t||²_{X_{t-1}^{-1}})^p, p in [0, 1]: how much there was left to learn
-along x_t when it came. They differ in what the matrix is made of: x itself, or x seen with noise.
+All of them bound sums of (1 ∧ ||x_t||²_{X_{t-1}^{-1}})^p, p in [0, 1]: the uncertainty along x_t before it
+came. The matrix is made of x itself, or of x with noise.
 """
 
 import math
@@ -17,13 +17,13 @@ from postserve.types import FloatArray
 from postserve.validation import matrix, number, vector
 
 MOST_ROUNDS = 2.0**62
-"""A lemma that begins later says nothing of anything."""
+"""A lemma that begins later is useless."""
 
 
 class Potential(NamedTuple):
-    """Both sides of a potential lemma after each round; the properties are those after the last.
+    """Both sides of a potential lemma after each round; the properties are the values after the last.
 
-    `first_round` is T_0, the round from which the lemma's argument begins: 1 unless there is noise.
+    `first_round` is T_0, the round at which the lemma's argument begins: 1 without noise.
     """
 
     left_by_round: FloatArray
@@ -52,8 +52,8 @@ def elliptical_potential(X: npt.ArrayLike, X0: npt.ArrayLike, p: float = 1.0) ->
     sum_t (1 ∧ ||x_t||²_{X_{t-1}^{-1}})^p <= 2^p T^{1-p} log^p(det X_T/det X_0),
     X_t = X_0 + sum_{s<=t} x_s x_s^T; p = 1 is the original lemma.
 
-    The paper's last display has p outside the sum on its way there, which is less than the left side
-    (p <= 1), and its eigenvalue 1 + ||y|| of I + y y^T is 1 + ||y||².
+    In its proof the paper's last display has p outside the sum, which is less than the left side (p <= 1),
+    and its eigenvalue 1 + ||y|| of I + y y^T is 1 + ||y||².
 
     >>> found = elliptical_potential(np.ones((4, 1)), [[1.0]])   # 1 + 1/2 + 1/3 + 1/4 <= 2 log 5
     >>> round(found.left, 4), round(found.right, 4)
@@ -82,10 +82,10 @@ def generalized_elliptical_potential(
 
     T_0 = ceil(1 + q log(4 q dim/delta)),  q = 8 L_eps² (L_eps + L_x)²/sigma⁴.
 
-    The paper puts q log(…) in the place of T_0 - 1, which is its ceiling. The rows x_t are fixed before
-    the noise, which is independent from round to round, of mean 0, at most `noise_bound` long, and
-    has E[eps eps^T] >= `sigma_squared` I: these two are facts of the distribution that no sample tells,
-    so they have no default. x is given, so `x_bound` may be its longest row, and is by default.
+    The paper has q log(…) instead of T_0 - 1, which is its ceiling. The rows x_t are fixed before the noise,
+    which is independent from round to round, has mean 0, is at most `noise_bound` long, and has E[eps eps^T]
+    >= `sigma_squared` I: properties of its distribution, so they have no default. `x_bound` is by default the
+    longest row of x.
 
     >>> signs = np.array([[1.0], [-1.0]] * 200)
     >>> found = generalized_elliptical_potential(0.1 * np.ones((400, 1)), signs, [[1.0]],
@@ -103,9 +103,7 @@ def generalized_elliptical_potential(
     # 1 - e^{-r} >= r/2 sums the tails from T_0 - 1 on to 4 dim e^{-r (T_0 - 1)}/r.
     exact = 1.0 + (math.log(4.0 * X.shape[1]) - math.log(delta) - math.log(rate)) / rate
     if exact > MOST_ROUNDS:
-        raise InvalidInput(
-            f"sigma_squared is {sigma_squared:g}, wanted more of it: the lemma begins at round {exact:.3g}"
-        )
+        raise InvalidInput(f"sigma_squared is {sigma_squared:g}, wanted more: T_0 would be {exact:.3g}")
     first_round = math.ceil(exact)
     clean = 2.0 * np.cumsum(np.log1p(_widths(X, X, X0)))
     left = np.cumsum(np.minimum(_widths(X, X + noise, X0), 1.0) ** p)
@@ -122,15 +120,15 @@ def mean_context_potential(
     *,
     noise_factor: float = 2.0,
 ) -> Potential:
-    """What we use where the paper uses its generalised lemma: it needs no noise in x and no T_0.
+    """Our replacement of the paper's generalised lemma: it needs no noise in x and no T_0.
 
     sum_t (1 ∧ ||x_t||²_{X~_{t-1}^{-1}})^p
         <= T^{1-p} (c e/(e - 1) (2 log(det X~_T/det X_0) + log(1/delta)))^p,  at all T at once,
 
-    with probability 1 - delta, X~ as in the generalised lemma. Here x_t may depend on all that came
-    before, and the noise may be unbounded and leave directions out, as that of u = (x, z) does. c is
-    `noise_factor`: 2 where eps_t is symmetric given the past, and `bounded_noise_factor` where it has
-    mean 0 and is bounded. docs/theory/noisy-gram.md has the proof.
+    with probability 1 - delta, X~ as in the generalised lemma. x_t may depend on the past, and the noise may
+    be unbounded and have no part in some directions, as with u = (x, z). c is `noise_factor`: 2 if eps_t is
+    symmetric given the past, and `bounded_noise_factor` if it has mean 0 and is bounded.
+    docs/theory/noisy-gram.md has the proof.
 
     >>> X, noise = np.tile([[1.0, 2.0]], (50, 1)), np.array([[0.0, 1.0], [0.0, -1.0]] * 25)
     >>> found = mean_context_potential(X, noise, np.eye(2))
@@ -141,9 +139,8 @@ def mean_context_potential(
     observed = X + matrix("noise", noise, *X.shape)
     left = np.cumsum(np.minimum(_widths(X, observed, X0), 1.0) ** p)
     log_det_ratio = np.cumsum(np.log1p(_widths(observed, observed, X0)))
-    return Potential(
-        left, _power(mean_context_bound(log_det_ratio, delta=delta, noise_factor=noise_factor), p)
-    )
+    right = mean_context_bound(log_det_ratio, delta=delta, noise_factor=noise_factor)
+    return Potential(left, _power(right, p))
 
 
 def mean_context_bound(
@@ -190,7 +187,7 @@ def _widths(measured: FloatArray, added: FloatArray, X0: FloatArray) -> FloatArr
         raise InvalidInput("X0 is not positive definite, wanted a positive definite matrix") from error
     widths = np.empty(len(measured))
     for t, (x, row) in enumerate(zip(measured, added, strict=True)):
-        # The root is renewed by QR, never the inverse: spikes of 1e8 beside X0 = 1e-8 I cost no digits.
+        # The root is updated by QR, never the inverse: rows of 1e8 beside X0 = 1e-8 I cost no digits.
         half = solve_triangular(root, x, trans="T", check_finite=False)
         widths[t] = half @ half
         root = np.asarray(np.linalg.qr(np.vstack([root, row]), mode="r"))
@@ -198,6 +195,6 @@ def _widths(measured: FloatArray, added: FloatArray, X0: FloatArray) -> FloatArr
 
 
 def _power(potential: FloatArray, p: float) -> FloatArray:
-    """T^{1-p} potential_T^p at each T: what concavity makes of a bound at p = 1."""
+    """T^{1-p} potential_T^p at each T, which by concavity follows from a bound at p = 1."""
     rounds = np.arange(1.0, len(potential) + 1.0)
     return np.asarray(rounds ** (1.0 - p) * potential**p)

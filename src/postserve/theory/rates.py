@@ -1,4 +1,4 @@
-"""Exponents without constants."""
+"""The exponents of the bounds, without constants."""
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -18,7 +18,7 @@ class Exponents(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """The term that learning phi costs, and that of learning the arms."""
+    """The terms for learning phi and for learning the arms."""
 
     map_term: Exponents
     arm_term: Exponents
@@ -37,9 +37,9 @@ def rate(kind: Kind, *, map_rate: float) -> Rate:
     action_dependent   T^{1-alpha} dim_u^alpha K^alpha  + T^{1/2} dim_u K^{1/2}
     linear_stochastic  T^{1-alpha} dim_u^alpha          + T^{1/2} dim_u
 
-    As in the theorem and the propositions, but that separate maps cost K^alpha (Hölder over the arms)
-    where the paper prints K^{1/2}. `regret_bound` has these exponents with a ridge of the order of dim_u
-    log T, and of `optimal_ridge` for Algorithm 2; with a constant one the map's term has another
+    As in the theorem and the propositions, except that separate maps cost K^alpha (Hölder over the arms),
+    where the paper prints K^{1/2}. `regret_bound` has these exponents with a ridge of the order of dim_u log
+    T, or `optimal_ridge` for Algorithm 2; with a constant ridge the map's term has another factor
     dim_u^{1/2}, since the optimistic beta may be as long as zeta/sqrt(ridge).
 
     >>> rate("polinucb", map_rate=0.5).horizon, rate("linucb_phi_hat", map_rate=0.5).horizon
