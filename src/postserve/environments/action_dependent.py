@@ -1,4 +1,4 @@
-"""The paper's proposition 2: every arm has a context of its own, and perhaps a phi of its own."""
+"""The paper's proposition 2: one context per arm, and one phi per arm or one for all."""
 
 from functools import partial
 from typing import Literal, TypeAlias, Unpack
@@ -17,9 +17,9 @@ Maps: TypeAlias = Literal["separate", "shared"]
 class ActionDependentEnvironment(LinearRowRewards):
     """r_a = x_a·theta_a + z_a·beta_a + eta, z_a = phi_a(x_a) + eps_a: each round, each arm has its own x.
 
-    phi_a(x) = scale W_a^T h(x), with a W_a for each arm (`maps` "separate") or one W for all of them
-    ("shared"). With "shared", phi may be a function of one's own. What is served shows its own z
-    alone. `phi` and `means` take one row per arm. The rest is as in `SyntheticEnvironment`.
+    phi_a(x) = scale W_a^T h(x), with one W_a per arm (`maps` "separate") or one W for all ("shared"; then phi
+    may be your own function). Only the served arm's z is seen. `phi` and `means` take one row per arm. The
+    rest is as in `SyntheticEnvironment`.
 
     >>> import numpy as np
     >>> env = ActionDependentEnvironment("linear", dim_x=4, dim_z=2, n_arms=3)

@@ -1,4 +1,4 @@
-"""A catalogue: many arms that are alike, of which some can be served in each round."""
+"""A catalogue: many similar arms, some of which can be served in each round."""
 
 from collections.abc import Sequence
 from typing import Unpack
@@ -15,13 +15,12 @@ from postserve.validation import arm_ids, integer, matrix, number
 
 
 class CatalogueEnvironment(LinearRowRewards):
-    """r_a = x_a·theta_a + z_a·beta_a + eta with weights that are shared but for a part of each arm's own.
+    """r_a = x_a·theta_a + z_a·beta_a + eta with weights that are shared except for a part of each arm's own.
 
-    theta_a = theta_0 + own·delta_a, and so beta_a, the parts being uniform on unit spheres; with
-    `own` 0 the arms differ in nothing. phi(x) = scale W^T h(x) is one for all. Each round a random
-    `n_eligible` of the arms can be served, `Rounds.arms`, and x and z have one row for each of them.
-    `phi` takes any number of rows, `means` those of all arms or of the `arms` that it is told. The
-    rest is as in `SyntheticEnvironment`.
+    theta_a = theta_0 + own·delta_a, and likewise beta_a, the parts being uniform on unit spheres; with `own`
+    0 all arms are equal. phi(x) = scale W^T h(x) is the same for all. In each round `n_eligible` random arms,
+    `Rounds.arms`, can be served, and x and z have one row per eligible arm. `phi` takes any number of rows,
+    `means` one row per arm, of all arms or of `arms`. The rest is as in `SyntheticEnvironment`.
 
     >>> env = CatalogueEnvironment("linear", dim_x=4, dim_z=2, n_arms=30, n_eligible=3)
     >>> rounds = env.rounds(5, np.random.default_rng(0))
@@ -52,19 +51,18 @@ class CatalogueEnvironment(LinearRowRewards):
         self.n_eligible = self._n_rows = integer("n_eligible", n_eligible, least=1)
         if self.n_eligible > n_arms:
             raise InvalidInput(f"n_eligible is {n_eligible}, wanted at most {n_arms}, the number of arms")
-        theta, beta = (
-            on_sphere(rng, 1, dim) + self.own * on_sphere(rng, n_arms, dim) for dim in (dim_x, dim_z)
-        )
+        dims = dim_x, dim_z
+        theta, beta = (on_sphere(rng, 1, dim) + self.own * on_sphere(rng, n_arms, dim) for dim in dims)
         made = make_phi(phi, dim_x, dim_z, scale=scale, rng=rng)
         super().__init__(theta, beta, made, z_noise=z_noise, **reward)
 
     @property
     def rounds_at_once(self) -> int:
-        """As for rows, and so that which arms are eligible can be drawn too."""
+        """As for rows, with room to draw the eligible arms."""
         return max(1, min(super().rounds_at_once, BLOCK_ENTRIES // self.n_arms))
 
     def means(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
-        """x·theta_a + phi(x)·beta_a of all arms, or of `arms`, one row of x each in their order."""
+        """x·theta_a + phi(x)·beta_a of all arms, or of `arms`; x has one row per arm, in their order."""
         ids = np.arange(self.n_arms) if arms is None else arm_ids("arms", arms)
         if not 0 <= ids.min() <= ids.max() < self.n_arms:
             raise InvalidInput(f"arms is {arms!r}, wanted ids of 0 to {self.n_arms - 1}")

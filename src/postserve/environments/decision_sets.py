@@ -1,4 +1,4 @@
-"""The paper's proposition 3, linear stochastic bandits: candidates that are new in each round."""
+"""The paper's proposition 3, linear stochastic bandits: new candidates in each round."""
 
 from typing import Unpack
 
@@ -9,11 +9,11 @@ from postserve.validation import integer
 
 
 class DecisionSetEnvironment(LinearRowRewards):
-    """r = x·theta + z·beta + eta, z = phi(x) + eps, x one of a round's fresh candidates.
+    """r = x·theta + z·beta + eta, z = phi(x) + eps, x being one of the round's candidates.
 
-    There is one theta, one beta and one phi(x) = scale W^T h(x); what is chosen is a row of the
-    round's set, and rows mean nothing from one round to the next. `n_arms` is the number of rows.
-    `phi` and `means` take any number of rows. The rest is as in `SyntheticEnvironment`.
+    There is one theta, one beta and one phi(x) = scale W^T h(x). An arm is a row of the round's set, and
+    `n_arms` the number of rows, which are new in each round. `phi` and `means` take any number of rows. The
+    rest is as in `SyntheticEnvironment`.
 
     >>> import numpy as np
     >>> env = DecisionSetEnvironment("polynomial", dim_x=4, dim_z=2, n_candidates=50)

@@ -13,24 +13,22 @@ from postserve.types import FloatArray
 from postserve.validation import integer, number
 
 MANTISSA = 52
-"""Digits of a double: finer waves than 2^52 change between neighbouring doubles, and amplitudes
-below 2^-52 of the first change nothing."""
-
+"""Digits of a double: finer waves than 2^52 change between neighbouring doubles, and amplitudes below 2^-52
+of the first change nothing."""
 MOST_LEVELS = 1000
 
 
 class HolderEnvironment(LinearRewards):
-    """r_a = x·theta_a + z·beta_a + eta, z = phi(x) + eps, phi Hölder of exponent b and no more.
+    """r_a = x·theta_a + z·beta_a + eta, z = phi(x) + eps, phi Hölder of exponent b exactly.
 
     phi_j(x) = scale c sum_k 2^{-kb} cos(pi (2^k v_jk·x + p_jk)), k = 0, 1, …
 
-    with x uniform on [-1, 1]^dim_x, b the `smoothness`, directions v_jk uniform on the unit sphere,
-    phases p_jk uniform, and c such that the deviation of phi_j is about `scale`. The waves are a
-    dyadic decomposition of phi into one of frequency 2^k and height 2^{-kb} each, so phi is in the
-    Hölder-Zygmund class of order b exactly. For b below 1 that is |phi(x) - phi(y)| <= C |x - y|^b;
-    for any b that is not whole, the derivatives of order floor(b) have exponent b - floor(b); for
-    whole b a factor log(1/|x - y|) comes with it. `levels` is the number of waves: as many as
-    doubles can see unless given. The rest is as in `SyntheticEnvironment`.
+    with x uniform on [-1, 1]^dim_x, b the `smoothness`, directions v_jk uniform on the unit sphere, phases
+    p_jk uniform, and c such that the deviation of phi_j is about `scale`. This is a dyadic decomposition,
+    with one wave of frequency 2^k and height 2^{-kb} each, so phi is in the Hölder-Zygmund class of order b
+    exactly. For b < 1 that is |phi(x) - phi(y)| <= C |x - y|^b; for any b that is not whole, the derivatives
+    of order floor(b) have exponent b - floor(b); for whole b there is a factor log(1/|x - y|). `levels` is
+    the number of waves, by default as many as doubles resolve. The rest is as in `SyntheticEnvironment`.
 
     >>> env = HolderEnvironment(0.5, seed=0)
     >>> def rise(h):
@@ -56,7 +54,7 @@ class HolderEnvironment(LinearRewards):
         visible = 1 + min(MANTISSA, int(MANTISSA / self.smoothness))
         self.levels = visible if levels is None else integer("levels", levels, least=1)
         if self.levels > MOST_LEVELS:
-            raise InvalidInput(f"levels is {levels}, wanted at most {MOST_LEVELS}: 2^levels is a number")
+            raise InvalidInput(f"levels is {levels}, wanted at most {MOST_LEVELS}: 2^levels must be finite")
         scale = number("scale", scale, least=0.0)
         rng, theta, beta = unit_weights(seed, n_arms, dim_x, dim_z)
         shape = self.levels, beta.shape[1], theta.shape[1]
@@ -75,12 +73,12 @@ class HolderEnvironment(LinearRewards):
 def _sum_of_waves(
     frequencies: FloatArray, heights: FloatArray, directions: FloatArray, phases: FloatArray, X: FloatArray
 ) -> FloatArray:
-    """phi of a batch; a function, not a closure: environments travel between processes."""
+    """phi of a batch; a function, not a closure, since environments are pickled."""
     phi = np.zeros((len(X), phases.shape[1]))
     for frequency, height, each, phase in zip(frequencies, heights, directions, phases, strict=True):
         along = np.zeros_like(phi)
-        # One coordinate after the other: a matrix product rounds differently from batch to batch,
-        # which the finest waves would show.
+        # Coordinate by coordinate: a matrix product rounds differently from batch to batch, and the finest
+        # waves would show it.
         for coordinate, part in zip(X.T, each.T, strict=True):
             along += coordinate[:, None] * part
         turns = 0.5 * frequency * along

@@ -1,4 +1,4 @@
-"""What environments with linear rewards have in common: all but their weights and their phi."""
+"""The common part of environments with linear rewards: all but their weights and phi."""
 
 from typing import Literal, TypeAlias, TypedDict
 
@@ -13,11 +13,11 @@ from postserve.validation import generator, integer, matrix, one_of, vector
 RewardFrom: TypeAlias = Literal["z", "phi"]
 
 BLOCK_ENTRIES = 2**21
-"""Entries of x and z that environments with one context per row want to be drawn at once: 16 MB."""
+"""Entries of x and z that are drawn at once by environments with one context per row: 16 MB."""
 
 
 class RewardSettings(TypedDict, total=False):
-    """Settings that every environment hands on to `LinearRewards`, which has their defaults."""
+    """Settings that every environment passes on to `LinearRewards`, which has their defaults."""
 
     reward_noise: Noise
     reward_from: RewardFrom
@@ -26,10 +26,9 @@ class RewardSettings(TypedDict, total=False):
 class LinearRewards:
     """r_a = x·theta_a + z·beta_a + eta, z = phi(x) + eps, x uniform on [-10, 10]^dim_x.
 
-    `theta` and `beta` have one row per arm. A subclass may draw x in its own way, `_contexts`. With
-    `reward_from` "phi" the reward is noiseless in z: r_a = x·theta_a + phi(x)·beta_a + eta, as in the
-    paper's figure 4. Its mean is the same. `features` are those of x in which phi is linear, for maps
-    to be given, or None.
+    `theta` and `beta` have one row per arm. A subclass may override `_contexts`, which draws x. With
+    `reward_from` "phi" the reward has no noise of z, r_a = x·theta_a + phi(x)·beta_a + eta, as in the paper's
+    figure 4; its mean is the same. `features` of x, in which phi is linear, are meant for maps, or None.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class LinearRewards:
         return np.asarray(self._means(X, self._phi(X), None)[0])
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
-        """n rounds as potential outcomes; one eta per round, whichever arm is served."""
+        """n rounds as potential outcomes, with one eta per round for all arms."""
         n, rng = integer("n", n, least=0), generator(rng)
         arms = self._eligible(n, rng)
         x = self._contexts(n, rng)
@@ -78,7 +77,7 @@ class LinearRewards:
         return rng.uniform(-HALF_WIDTH, HALF_WIDTH, size=(n, self.dim_x))
 
     def _eligible(self, n: int, rng: np.random.Generator) -> IntArray | None:
-        """The arms of each round, (n, k) in rising order; None where all can be served."""
+        """The arms of each round, (n, k) in rising order; None if all can be served."""
         return None
 
     def _rewards(self, X: FloatArray, Z: FloatArray, arms: IntArray | None) -> FloatArray:
@@ -92,17 +91,16 @@ class LinearRewards:
 class LinearRowRewards(LinearRewards):
     """r_i = x_i·theta + z_i·beta + eta, z_i = phi(x_i) + eps_i: each row of a round has its own x and z.
 
-    Rows are the arms, those of them that are eligible, or candidates: `theta` and `beta` then have one row
-    for all. x is uniform on [-10, 10]^dim_x, independently for each row. `phi` and `means` take any number
-    of rows, one result each.
+    Rows are all arms, the eligible ones, or candidates, for which `theta` and `beta` have one row. x is
+    uniform on [-10, 10]^dim_x, independently for each row. `phi` and `means` take any number of rows.
     """
 
     _n_rows: int
-    """How many rows a round has; subclasses set it."""
+    """The number of rows of a round; subclasses set it."""
 
     @property
     def rounds_at_once(self) -> int:
-        """How many rounds are a block that fits into any memory; at most 1,000."""
+        """The number of rounds to draw in one block, so that it fits in memory; at most 1,000."""
         return max(1, min(1000, BLOCK_ENTRIES // (self._n_rows * (self.dim_x + self.dim_z))))
 
     def _checked(self, x: npt.ArrayLike) -> FloatArray:
@@ -119,7 +117,7 @@ class LinearRowRewards(LinearRewards):
 def unit_weights(
     seed: int, n: int, dim_x: int, dim_z: int
 ) -> tuple[np.random.Generator, FloatArray, FloatArray]:
-    """theta and beta with n rows, uniform on unit spheres, and the generator that the rest is drawn from."""
+    """A generator of this seed, and theta and beta drawn from it: n rows, uniform on unit spheres."""
     rng = np.random.default_rng(integer("seed", seed, least=0))
     theta = on_sphere(rng, integer("n_arms", n, least=1), integer("dim_x", dim_x, least=1))
     return rng, theta, on_sphere(rng, n, integer("dim_z", dim_z, least=1))

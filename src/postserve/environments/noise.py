@@ -1,4 +1,4 @@
-"""Noise of mean 0: Gaussian of a given deviation, or drawn by a function of one's own."""
+"""Noise of mean 0: Gaussian of a given deviation, or drawn by your own function."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -11,11 +11,11 @@ from postserve.validation import errors_as_invalid_input, matrix, number
 
 Shape: TypeAlias = tuple[int, int]
 Noise: TypeAlias = float | Callable[[np.random.Generator, Shape], npt.ArrayLike]
-"""A deviation, or a function of a generator and a shape that draws from no other source."""
+"""A deviation, or a function that draws an array of a given shape from a given generator."""
 
 
 def check_noise(name: str, noise: Noise, dim: int) -> Noise:
-    """A deviation of at least 0, or a function that draws the right shape when asked for three rows.
+    """A deviation of at least 0, or a function, which is tried on three rows.
 
     >>> check_noise("z_noise", lambda rng, shape: rng.laplace(size=3), 2)
     Traceback (most recent call last):
@@ -32,7 +32,7 @@ def check_noise(name: str, noise: Noise, dim: int) -> Noise:
 
 
 def draw_noise(name: str, noise: Noise, rng: np.random.Generator, shape: Shape) -> FloatArray:
-    """Noise of that shape, checked where a function of one's own drew it."""
+    """Noise of that shape, checked if a function drew it."""
     if callable(noise):
         return matrix(f"{name}(rng, {shape})", noise(rng, shape), *shape)
     return np.asarray(noise * rng.standard_normal(shape))

@@ -19,17 +19,16 @@ def x_and_square(x: FloatArray) -> FloatArray:
 
 
 class NonlinearEnvironment(LinearRewards):
-    """r_a = pi_x(x)·theta_a + pi_z(z)·beta_a + eta, z = phi(x) + eps: linear in features alone.
+    """r_a = pi_x(x)·theta_a + pi_z(z)·beta_a + eta, z = phi(x) + eps: linear in features only.
 
-    pi_x(x) = (x, x²) and pi_z(z) = (z, z²), standardised, are `x_features` of one x and `z_features`
-    of one z, twice as long. eps is Gaussian of deviation `z_noise`, so that
+    `x_features`, pi_x(x) = (x, x²), and `z_features`, pi_z(z) = (z, z²), are standardised. eps is Gaussian of
+    deviation `z_noise`, so that
 
         E[pi_z(z)|x] = pi_z(phi(x)) + (0, z_noise²/(sqrt(2) scale²)),
 
-    which is `expected_z_features`; means are taken there. `phi` stays E[z|x] = scale W^T h(x), and
-    `features` are 1, h(x) and the products of its entries, in which both expectations are linear;
-    `map_features` are the same of pi_x(x), for the map of a policy that has `x_features`. The rest is
-    as in `SyntheticEnvironment`.
+    which is `expected_z_features`; means are taken there. `phi` stays E[z|x] = scale W^T h(x), and `features`
+    are 1, h(x) and the products of its entries, in which both expectations are linear; `map_features` are the
+    same of pi_x(x), for the map of a policy that has `x_features`. The rest is as in `SyntheticEnvironment`.
 
     >>> env = NonlinearEnvironment("linear", dim_x=3, dim_z=2)
     >>> rounds = env.rounds(5, np.random.default_rng(0))
@@ -55,16 +54,16 @@ class NonlinearEnvironment(LinearRewards):
         rng, theta, beta = unit_weights(seed, n_arms, 2 * dim_x, 2 * dim_z)
         made = make_phi(phi, dim_x, dim_z, scale=scale, rng=rng)
         super().__init__(theta, beta, made, z_noise=z_noise, **reward)
-        self.dim_x, self.dim_z = dim_x, dim_z  # of x and z themselves, not of what weights are for
+        self.dim_x, self.dim_z = dim_x, dim_z  # of x and z themselves, not of their features
         self.x_features = x_and_square
         self.z_features = partial(_z_and_square, self.scale)
         self.features = partial(_with_products, h)
         self.map_features = partial(_of_pi_x, self.features)
-        # E[z²|x] is phi(x)² and the noise's variance.
+        # E[z²|x] is phi(x)² plus the variance of the noise.
         self._lift = np.repeat([0.0, z_noise**2 / (np.sqrt(2.0) * self.scale**2)], dim_z)
 
     def expected_z_features(self, x: npt.ArrayLike) -> FloatArray:
-        """E[pi_z(z)|x], of one x: what a map learns that is shown z's features."""
+        """E[pi_z(z)|x] of one x: what a map learns from z's features."""
         return np.asarray(self._expected(self._phi(vector("x", x, self.dim_x)[None]))[0])
 
     def _expected(self, phi: FloatArray) -> FloatArray:
@@ -77,7 +76,7 @@ class NonlinearEnvironment(LinearRewards):
         return np.asarray(self.x_features(X) @ self.theta.T + self._expected(phi) @ self.beta.T)
 
 
-# Functions, not closures: environments travel between processes.
+# Functions, not closures, since environments are pickled.
 
 
 def _z_and_square(scale: float, z: FloatArray) -> FloatArray:
@@ -94,6 +93,6 @@ def _with_products(h: Callable[[FloatArray], FloatArray], x: FloatArray) -> Floa
 
 
 def _of_pi_x(features: Callable[[FloatArray], FloatArray], pi_x: FloatArray) -> FloatArray:
-    """The features of the x that pi_x(x) = (x, x²), standardised, came from."""
+    """The features of x, given pi_x(x) = (x, x²), standardised."""
     unit = float(linear(np.ones(1))[0])
     return features(pi_x[: len(pi_x) // 2] / unit)

@@ -11,7 +11,7 @@ CONTEXTS = np.array([-3.0, -1.0, 1.0])
 
 
 def squared(x: FloatArray) -> FloatArray:
-    """x²; no ufunc, which studies could not know again."""
+    """x²; not a ufunc, which a study could not recognise when it is resumed."""
     return np.asarray(x**2)
 
 
@@ -23,9 +23,9 @@ def with_square(x: FloatArray) -> FloatArray:
 class Observation1(LinearRewards):
     """r_1 = x + z/2 + eta, r_2 = -x - z/2 + eta, z = x² + eps, x uniform on {-3, -1, 1}.
 
-    The means x + x²/2 are 3/2, -1/2 and 3/2: the better arm changes twice along x, so any policy
-    linear in x alone is wrong at one of the three for ever; one linear in (x, phi_hat(x)) is not,
-    where the map has x² among its `features`. `z_noise` and `reward_noise` are deviations.
+    The means x + x²/2 are 3/2, -1/2 and 3/2: the better arm changes twice along x, so a policy that is linear
+    in x stays wrong at one of the three; one that is linear in (x, phi_hat(x)) does not, if the map has x²
+    among its `features`. `z_noise` and `reward_noise` are deviations.
 
     >>> env = Observation1()
     >>> [env.means([x]).tolist() for x in (-3.0, -1.0, 1.0)]

@@ -1,4 +1,4 @@
-"""phi(x) = scale W^T h(x) with a named h, or a function of one's own."""
+"""phi(x) = scale W^T h(x) with a named h, or your own function."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ FEATURES = {h.__name__: h for h in (polynomial, periodic, linear)}
 
 
 class MadePhi(NamedTuple):
-    """phi as a function of rows (…, dim_x) that gives (…, dim_z), with what it was made from."""
+    """phi as a function of rows (…, dim_x) that gives (…, dim_z), with its scale and features."""
 
     of: Callable[[FloatArray], FloatArray]
     scale: float
@@ -53,7 +53,7 @@ def make_phi(
     rng: np.random.Generator,
     features: Features | None = None,
 ) -> MadePhi:
-    """Check, and for a named h draw W, N(0, 1/dim_x); `features` are h unless told otherwise."""
+    """Check, and for a named h draw W, N(0, 1/dim_x); `features` are h by default."""
     scale = _scale(scale, 1.0 if callable(phi) else 10.0)
     if features is not None:
         count_features(features, dim_x)
@@ -62,7 +62,7 @@ def make_phi(
         X = np.linspace(-HALF_WIDTH, HALF_WIDTH, 3 * dim_x).reshape(3, dim_x)
         wanted = f"a function that gives one of shape (3, {dim_z})"
         with errors_as_invalid_input(f"phi fails on a batch of shape {X.shape}", wanted):
-            own(X)  # to say now, and not in mid-run, what is wrong with it
+            own(X)  # so that errors are raised now, not in mid-run
         return MadePhi(partial(_of_rows, own), scale, features)
     h = named(phi)
     mixed = partial(_mixed, h, scale, mixing(rng, dim_x, dim_z))
@@ -72,9 +72,9 @@ def make_phi(
 def make_phis(
     phi: Phi, dim_x: int, dim_z: int, *, n: int, scale: float | None, rng: np.random.Generator
 ) -> MadePhi:
-    """n of them with one named h, each with a W of its own, as a function of rows (…, n, dim_x)."""
+    """n maps with one named h, each with its own W, as a function of rows (…, n, dim_x)."""
     if callable(phi):
-        raise InvalidInput(f"phi is {phi!r}, wanted a name: a function of one's own is one map for all arms")
+        raise InvalidInput(f"phi is {phi!r}, wanted a name: a function is one map for all arms")
     h, scale = named(phi), _scale(scale, 10.0)
     return MadePhi(partial(_mixed_apart, h, scale, mixing(rng, n, dim_x, dim_z)), scale, h)
 
@@ -93,11 +93,11 @@ def _scale(scale: float | None, usual: float) -> float:
     return usual if scale is None else number("scale", scale, least=0.0)
 
 
-# Functions, not closures: environments travel between processes.
+# Functions, not closures, since environments are pickled.
 
 
 def _of_rows(phi: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
-    """phi of every row of (…, dim_x), asked as one batch."""
+    """phi of every row of (…, dim_x), as one batch."""
     flat = phi(X.reshape(-1, X.shape[-1]))
     return flat.reshape(*X.shape[:-1], flat.shape[1])
 

@@ -1,4 +1,4 @@
-"""The paper's synthetic environments: polynomial, periodic and linear phi, or one's own."""
+"""The paper's synthetic environments: polynomial, periodic and linear phi, or your own."""
 
 from typing import Unpack
 
@@ -11,13 +11,13 @@ from postserve.environments.phi import Phi, make_phi
 class SyntheticEnvironment(LinearRewards):
     """r_a = x·theta_a + z·beta_a + eta, z = phi(x) + eps, phi(x) = scale W^T h(x).
 
-    x is uniform on [-10, 10]^dim_x, theta_a and beta_a on unit spheres, W is N(0, 1/dim_x). The
-    first argument names h, or is a phi of one's own, a function of a batch (n, dim_x) that gives
-    (n, dim_z), times `scale` (10 for the named ones, else 1). `z_noise` and `reward_noise` (by default
-    0.1) are the deviations of Gaussian eps and eta, or functions (rng, shape) that draw them with mean
-    0. With `reward_from` "phi" (by default "z") the reward has phi(x) in place of z (figure 4).
-    `features`: what maps are to be given, h unless told otherwise. The truth is drawn from `seed`, the
-    rounds from the generator they are asked with.
+    x is uniform on [-10, 10]^dim_x, theta_a and beta_a on unit spheres, W is N(0, 1/dim_x). The first
+    argument names h, or is your own phi, a function of a batch (n, dim_x) that gives (n, dim_z); it is
+    multiplied by `scale` (10 for a named h, else 1). `z_noise` and `reward_noise` (by default 0.1) are the
+    deviations of Gaussian eps and eta, or functions (rng, shape) that draw them with mean 0. With
+    `reward_from` "phi" (by default "z") the reward has phi(x) in place of z (figure 4). `features`, by
+    default h, are meant for maps. `seed` determines the truth; rounds are drawn from the generator given to
+    `rounds`.
 
     >>> import numpy as np
     >>> env = SyntheticEnvironment("polynomial", dim_x=20, dim_z=3, n_arms=4, seed=0)

@@ -1,4 +1,4 @@
-"""A world made of data: rounds drawn from a table of potential outcomes."""
+"""An environment made of data: rounds drawn from a table of potential outcomes."""
 
 from typing import Any
 
@@ -13,9 +13,8 @@ from postserve.validation import generator, integer, matrix, vector
 class TableEnvironment:
     """Rounds drawn with replacement from rows of x, z and every arm's reward: full information.
 
-    `x` is (n, dim_x), `z` (n, dim_z) and `rewards` (n, n_arms). The table is the truth: phi(x) and
-    means(x) are those of the rows with this very x, averaged where there are several, and an x that
-    is not in the table has none.
+    `x` is (n, dim_x), `z` (n, dim_z) and `rewards` (n, n_arms). phi(x) and means(x) are averages over the
+    rows with exactly this x; an x that is not in the table is refused.
 
     >>> rewards = [[0, 1], [1, 0], [3, 0]]
     >>> env = TableEnvironment(x=[[1.0], [2.0], [2.0]], z=[[5.0], [6.0], [8.0]], rewards=rewards)
@@ -26,7 +25,7 @@ class TableEnvironment:
     """
 
     def __init__(self, x: npt.ArrayLike, z: npt.ArrayLike, rewards: npt.ArrayLike) -> None:
-        self.x: FloatArray = matrix("x", x, None, None) + 0.0  # a copy of our own, in which -0 is 0
+        self.x: FloatArray = matrix("x", x, None, None) + 0.0  # a copy, in which -0 is 0
         self.z: FloatArray = matrix("z", z, len(self.x), None).copy()
         self.rewards: FloatArray = matrix("rewards", rewards, len(self.x), None).copy()
         for name, array in (("x", self.x), ("z", self.z), ("rewards", self.rewards)):
@@ -39,11 +38,11 @@ class TableEnvironment:
         self._phi, self._means = (_averaged(array, self._places) for array in (self.z, self.rewards))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What it is made of: the rest can be made again."""
+        """The arguments; the rest is recomputed."""
         return type(self), (self.x, self.z, self.rewards)
 
     def phi(self, x: npt.ArrayLike) -> FloatArray:
-        """E[z|x] of the table: the mean over its rows with this x."""
+        """E[z|x]: the mean over the rows with this x."""
         return np.array(self._phi[self._place(x)])
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
