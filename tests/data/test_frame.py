@@ -170,7 +170,7 @@ def test_unknown_arms_are_named_with_their_row() -> None:
         load(arms=["a", "b"])
     with pytest.raises(InvalidInput, match="arms has 'd', which arm column 'ad' never has"):
         load(arms=["a", "b", "c", "d"])
-    with pytest.raises(InvalidInput, match="'a' in every row, from row 0 on, wanted at least 2 arms"):
+    with pytest.raises(InvalidInput, match="'a' in every row, from row 0 on, wanted 2 arms or more"):
         load({**TABLE, "ad": ["a"] * 5})
     with pytest.raises(InvalidInput, match="wanted each once"):
         load(arms=["a", "b", "c", "c"])

@@ -1,4 +1,4 @@
-"""ACTG 175: a trial of four treatments of HIV, with CD4 and CD8 counts on the way."""
+"""ACTG 175: a trial of four treatments of HIV, with CD4 and CD8 counts at 20 weeks."""
 
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ BASELINE = (
     *("age", "wtkg", "hemo", "homo", "drugs", "karnof", "oprior", "z30", "preanti", "race", "gender"),
     *("str2", "strat", "symptom", "cd40", "cd80"),
 )
-"""What was known when the treatment was drawn; `zprior` is 1 for everybody, and `offtrt` comes later."""
+"""Known when the treatment was drawn; `zprior` is always 1, and `offtrt` comes later."""
 FOLLOW_UPS = ("cd420", "cd820")
 LATER = ("pidnum", "zprior", "treat", "offtrt", "cd496", "r", "cens", "days", "arms")
 TYPES = {**dict.fromkeys((*BASELINE, *FOLLOW_UPS, *LATER), "Int64"), "wtkg": "Float64"}
@@ -29,8 +29,8 @@ def actg175(path: PathLike | None = None, *, reward: Literal["cd4", "no_event"] 
     """2,139 patients, one of four treatments at random, 1/4 each; z are CD4 and CD8 counts at 20 weeks.
 
     x: 16 columns known at baseline, CD4 and CD8 counts among them. The reward "cd4" is the CD4 count at 96
-    weeks (cells per mm³; 797 are missing). "no_event" is 1 for who had no event by then (CD4 halved, AIDS or
-    death), 0 for who had one, and missing for the 183 who were lost before without one. Missing is NaN.
+    weeks (cells per mm³; 797 are missing). "no_event" is 1 without an event by then (CD4 halved, AIDS or
+    death), 0 with one, and missing for the 183 who were lost before without one. Missing is NaN.
 
     >>> actg175("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -55,10 +55,10 @@ def actg175(path: PathLike | None = None, *, reward: Literal["cd4", "no_event"] 
 
 
 def actg175_course(path: PathLike | None = None) -> FloatArray:
-    """What became of each patient: off treatment before 96 weeks, an event by then, lost before without one.
+    """Per patient: off treatment before 96 weeks, an event by then, lost before without one.
 
-    None of it is known when a treatment is chosen, and no policy may see it. It says more than x and z do of
-    whose CD4 count at 96 weeks is missing: `missing_weights(actg175(), also=actg175_course()[:, :2])`.
+    None of it is known when a treatment is chosen, so no policy may see it. It helps to predict which CD4
+    counts at 96 weeks are missing: `missing_weights(actg175(), also=actg175_course()[:, :2])`.
 
     >>> actg175_course("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -75,5 +75,5 @@ def _table(path: PathLike | None) -> Any:
 
 
 def _lost(table: Any) -> BoolArray:
-    """Who was lost before 96 weeks, without an event."""
+    """Patients who were lost before 96 weeks, without an event."""
     return np.asarray((table["cens"] == 0).to_numpy() & (table["days"] < WEEKS_96).to_numpy())

@@ -1,4 +1,4 @@
-"""Columns of a table as arrays of what they ought to hold, or a word on the first row that does not."""
+"""Columns of a table as checked arrays; errors name the first bad row."""
 
 import io
 import math
@@ -21,22 +21,20 @@ from postserve.validation import MAX_NORM, refuse_masked
 
 Column = npt.NDArray[Any]
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")
-"""What stands for nothing in a CSV file."""
+"""Texts that count as missing in a CSV file."""
 KIND_OF_NUMBERS = "biuf"
 NUMBER = (Real, Decimal, np.number, np.bool_)
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
-    """The named columns of a pandas or polars table, a mapping, or a CSV or Parquet file; equally long."""
+    """The named columns of a pandas or polars table, a mapping, or a CSV or Parquet file."""
     if isinstance(frame, str | os.PathLike):
         frame = _read(Path(frame))
     if hasattr(frame, "collect"):
         try:
             frame = frame.collect()
-        except Exception as error:  # a lazy table does its work here, and fails as that does
-            raise InvalidInput(
-                f"frame cannot be collected ({error!s:.200}), wanted a table that can"
-            ) from error
+        except Exception as error:  # a lazy table does its work here
+            raise InvalidInput(f"frame cannot be collected ({error!s:.200}), wanted one that can") from error
     if not hasattr(frame, "columns") and not isinstance(frame, Mapping):
         raise InvalidInput(
             f"frame is a {type(frame).__name__}, wanted a pandas or polars table, a mapping of columns, "
@@ -63,15 +61,13 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
 def checked_table(
     name: str, path: PathLike | None, rows: int, types: Mapping[str, str], *, separator: str = ","
 ) -> Any:
-    """A set's CSV file as a polars table with these columns, types and rows, or a word on what differs."""
+    """A set's CSV file as a polars table, checked for its columns, types and number of rows."""
     content = io.BytesIO(read_checked(name, path))
     pl = extra("polars")
     try:
         table = pl.read_csv(content, separator=separator, infer_schema_length=None, null_values=["NA"])
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(
-            f"{name} cannot be read ({error}), wanted a table of {len(types)} columns"
-        ) from error
+        raise InvalidInput(f"{name} cannot be read ({error}), wanted {len(types)} columns") from error
     for column, wanted in types.items():
         if column not in table.columns:
             raise InvalidInput(f"{name} has no column {column!r}, wanted {', '.join(types)}")
@@ -85,7 +81,7 @@ def checked_table(
 def numbers(
     title: str, column: Column, rows: IntArray, *, missing: bool = False, hint: str = ""
 ) -> FloatArray:
-    """These rows of a column as floats, finite but for NaN where they may be missing; `title` names it."""
+    """These rows of a column as finite floats, or NaN if they may be missing; `title` is for messages."""
     values = column[rows]
     if column.dtype.kind in KIND_OF_NUMBERS:
         found = values.astype(np.float64)
@@ -93,8 +89,8 @@ def numbers(
         listed = values.tolist()
         bad = [i for i, value in enumerate(listed) if not (isinstance(value, NUMBER) or is_missing(value))]
         if bad:
-            # Where one row of a file is no number, all rows of its column are read as text: the first that
-            # does not say a number, plainly, is meant, if there is one.
+            # If one row of a file is not a number, its whole column is read as text: report the first row
+            # that is plainly not a number, if there is one.
             all_texts = len(bad) == len([value for value in listed if not is_missing(value)])
             meant = (i for i in bad if all_texts and not _says_number(listed[i]))
             i = next(meant, bad[0])
@@ -110,7 +106,7 @@ def numbers(
 
 
 def labels(title: str, column: Column, rows: IntArray, wanted: str) -> list[Any]:
-    """These rows of a column as they stand, none of them missing."""
+    """These rows of a column as they are, none of them missing."""
     found: list[Any] = column[rows].tolist()
     for row, value in zip(rows, found, strict=True):
         if is_missing(value) or value == "":
@@ -121,18 +117,17 @@ def labels(title: str, column: Column, rows: IntArray, wanted: str) -> list[Any]
 
 
 def refuse_constant(title: str, values: npt.NDArray[Any], rows: IntArray, hint: str = "") -> None:
-    """A column that never varies tells nothing, and cannot be standardised."""
+    """Refuse a constant column, which cannot be standardised."""
     if len(values) and (values == values[0]).all():
-        raise InvalidInput(
-            f"{title} has {values[0]} in every row, from row {rows[0]} on, wanted one that varies{hint}"
-        )
+        got = f"{title} has {values[0]} in every row, from row {rows[0]} on"
+        raise InvalidInput(f"{got}, wanted one that varies{hint}")
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is empty, in any library's spelling."""
+    """Whether a cell is missing, in any library's spelling."""
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):  # of pandas.NA, and of a signalling NaN
+    except (TypeError, ValueError, ArithmeticError):  # from pandas.NA, and from a signalling NaN
         return True
 
 
@@ -144,7 +139,7 @@ def _as_float(value: Any) -> float:
 
 
 def _says_number(value: Any) -> bool:
-    """Whether a text is a number as a file's other rows would write it."""
+    """Whether a text is a number as files write it."""
     try:
         return math.isfinite(float(value)) and str(value)[:1] not in " +"
     except (TypeError, ValueError, OverflowError):
@@ -152,22 +147,22 @@ def _says_number(value: Any) -> bool:
 
 
 def _array(name: str, column: Any) -> Column:
-    """A column as an array; text and what may be missing as objects."""
+    """A column as an array; texts and missing values as objects."""
     refuse_masked(f"column {name!r}", column)
-    if hasattr(column, "null_count") and column.null_count():  # polars' whole numbers would become floats
+    if hasattr(column, "null_count") and column.null_count():  # polars would turn whole numbers into floats
         column = column.to_list()
     if hasattr(column, "to_numpy"):
         array = np.asarray(column.to_numpy())
     else:
         array = column if isinstance(column, np.ndarray) else _array_of_list(name, column)
     if array.ndim != 1:
-        raise InvalidInput(f"column {name!r} has shape {array.shape}, wanted a value for each row")
+        raise InvalidInput(f"column {name!r} has shape {array.shape}, wanted one value per row")
     return array
 
 
 def _array_of_list(name: str, column: Any) -> Column:
     if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
-        raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted a value for each row")
+        raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted one value per row")
     listed = list(column)
     if {type(value) for value in listed} <= {int, float, bool}:
         too_large = any(type(value) is int and abs(value) >= 2**63 for value in listed)
@@ -192,7 +187,7 @@ def _read(path: Path) -> Any:
         return read(path)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # polars' panics on damaged files are no Exceptions
+    except BaseException as error:  # polars panics on damaged files, which is no Exception
         raise InvalidInput(
             f"{path} cannot be read ({error!s:.200}), wanted a whole {path.suffix} file"
             + (", with commas" if path.suffix.lower() == ".csv" else "")

@@ -1,4 +1,4 @@
-"""Data sets from their publishers to this machine: whole and right, or not at all."""
+"""Downloading data sets from their publishers; only complete and correct files are kept."""
 
 import errno
 import hashlib
@@ -27,11 +27,11 @@ from postserve.files import locked, whole_file
 from postserve.validation import errors_as_invalid_input
 
 _TIMEOUT = 30.0
-"""Seconds without a byte after which a server is given up."""
+"""Seconds without a byte after which a download fails."""
 _CHUNK = 2**16
 
 Progress = Callable[[int, int], object]
-"""Told how many bytes have come, and of how many (0 where the server does not say)."""
+"""Called with the number of bytes so far and in all (0 if the server does not say)."""
 
 
 def fetch(
@@ -39,10 +39,9 @@ def fetch(
 ) -> Path:
     """Get a set from its publisher, and return its file.
 
-    It goes into `folder`, or where `find` looks for it, `data_folder()`. What is there and right is not
-    downloaded again; what is wrong in the set's own folder there is replaced, and nothing else is touched.
-    `address` is another place with the same bytes, such as a mirror. The terms of use are
-    `data_set(name).terms`.
+    It goes into `folder`, by default `data_folder()`, where `find` looks for it. A correct file is not
+    downloaded again; a wrong one in the set's own folder is replaced, and nothing else is touched. `address`
+    is another place with the same bytes, such as a mirror. The terms of use are `data_set(name).terms`.
 
     >>> fetch("movielens-100k", address="ml-100k.zip")
     Traceback (most recent call last):
@@ -56,31 +55,30 @@ def fetch(
     root = data_folder() if folder is None else as_path("folder", folder)
     if root.is_file():
         raise InvalidInput(f"folder {root} is a file, wanted a folder")
-    with suppress(InvalidInput):  # which says that it is not there, or wrong
+    with suppress(InvalidInput):  # it is missing or wrong
         read_checked(name, root)
         return find(name, root)
     content = _kept(known, _shown(address), _download(known, address, progress))
     checked(known, content, f"{known.file}, made of {_shown(address)},")
-    file = root / known.place  # and nowhere else: what has the set's name elsewhere may be a user's own
+    file = root / known.place  # nowhere else: other files of that name may be the user's
     try:
         with locked(file.parent, wait=True), whole_file(file) as writing:
             writing.write(content)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        got, wanted = error.strerror or error, "more room" if full else "a folder that can"
-        raise InvalidInput(
-            f"{file} cannot be written ({got}), wanted {wanted}; nothing was changed"
-        ) from error
+        wanted = "more room" if full else "a folder that can"
+        got = f"{file} cannot be written ({error.strerror or error})"
+        raise InvalidInput(f"{got}, wanted {wanted}; nothing was changed") from error
     return file
 
 
 def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
-    """The publisher's bytes, in memory, where there is room for all that a set may have."""
+    """The publisher's bytes, in memory."""
     body = bytearray()
     with closing(_chunks(known, address)) as chunks:
         for chunk, sent, total in chunks:
             body += chunk
-            if len(body) > MOST_BYTES:  # counted as unpacked: a little may have been packed out of much
+            if len(body) > MOST_BYTES:  # after decompression: a short download may unpack to much
                 raise InvalidInput(
                     f"{_shown(address)} goes on after {MOST_BYTES:,} bytes, wanted {known.name}, "
                     "which is shorter; nothing was changed"
@@ -90,19 +88,16 @@ def _download(known: DataSet, address: str, progress: Progress | None) -> bytes:
     algorithm, digits = known.download.split(":")
     got = hashlib.new(algorithm, body, usedforsecurity=False).hexdigest()
     if got != digits:
-        title = f"{_shown(address)} gave other bytes than its publisher did ({got})"
-        raise InvalidInput(f"{title}, wanted {known.download}; nothing was changed")
+        changed = f"{_shown(address)} gave other bytes than its publisher did ({got})"
+        raise InvalidInput(f"{changed}, wanted {known.download}; nothing was changed")
     return bytes(body)
 
 
 def _chunks(known: DataSet, address: str) -> Generator[tuple[bytes, int, int]]:
-    """The body in pieces; with each how many bytes were sent, and of how many.
-
-    Its errors are the server's: what whoever takes the pieces raises does not come by here.
-    """
+    """The body in pieces, each with the bytes sent so far and in all; only the server's errors are caught."""
     requests = extra("requests", HERE_ALREADY)
     try:
-        # Apart from the address, user and password are in no error's text, however deep.
+        # Passed apart from the address, user and password are in no error's text.
         user = requests.utils.get_auth_from_url(address)
         asked = requests.get(_shown(address), auth=user if any(user) else None, stream=True, timeout=_TIMEOUT)
         with asked as answer:
@@ -110,20 +105,20 @@ def _chunks(known: DataSet, address: str) -> Generator[tuple[bytes, int, int]]:
             length = answer.headers.get("Content-Length", "")
             total = int(length) if length.isdecimal() else 0
             for chunk in answer.iter_content(_CHUNK):
-                yield chunk, answer.raw.tell(), total  # as sent: a text may have been packed for the way
-    except Exception as error:  # requests lets some of what it calls through: an OSError, a ValueError
+                yield chunk, answer.raw.tell(), total  # as sent, maybe compressed
+    except Exception as error:  # requests lets OSError and ValueError through
         status = getattr(getattr(error, "response", None), "status_code", None)
         got = f"answered {status}" if status is not None else f"could not be read ({_shown(_cause(error))})"
         raise InvalidInput(f"{_shown(address)} {got}, wanted {known.name}; nothing was changed") from error
 
 
 def _kept(known: DataSet, address: str, download: bytes) -> bytes:
-    """The content of the file that is kept of a download."""
+    """The content of the file that is kept from a download."""
     if known.form == "rda":
         return as_npz(ratings_of(download, known.inside))
     if known.form == "file":
         return download
-    # zipfile and zlib each have their own exceptions, and none for damage alone
+    # zipfile and zlib raise many kinds of errors on damaged files
     with (
         errors_as_invalid_input(f"{address} is no whole zip", f"one with {known.inside}"),
         zipfile.ZipFile(io.BytesIO(download)) as archive,
@@ -135,11 +130,11 @@ def _kept(known: DataSet, address: str, download: bytes) -> bytes:
         size = archive.getinfo(known.inside).file_size
         check_size(known, size, f"{known.inside} in {address}")
         with archive.open(known.inside) as member:
-            return member.read(size)  # no more is unpacked than that, whatever there is
+            return member.read(size)  # no more than that is unpacked
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason in one line: what requests and urllib3 wrap around it says little more."""
+    """The innermost reason, without what requests and urllib3 wrap around it."""
     while error.args and isinstance(error.args[0], BaseException):
         error = error.args[0]
     reason = getattr(error, "reason", None)
@@ -147,7 +142,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _shown(address: str) -> str:
-    """An address without the user and the password in it.
+    """An address without user and password.
 
     >>> _shown("https://me:secret@example.org/ml-100k.zip")
     'https://example.org/ml-100k.zip'

@@ -1,4 +1,4 @@
-"""Where a data set is on this machine, and whether it is what its publisher gave out."""
+"""Where a data set is on this machine, and whether it is as published."""
 
 import hashlib
 import io
@@ -16,14 +16,14 @@ from postserve.validation import errors_as_invalid_input
 PathLike = str | os.PathLike[str]
 
 MATRIX = "ratings"
-"""The name that a kept matrix has in its .npz."""
+"""The name of a kept matrix in its .npz."""
 HERE_ALREADY = ", or the folder of data that are here already, as an argument or in $POSTSERVE_DATA"
 
 
 def find(name: str, path: PathLike | None = None) -> Path:
     """The file of a set: in a folder of sets, in the set's own folder, or `path` itself.
 
-    Without a path it is looked for where `postserve data fetch` puts it, in `data_folder()`.
+    The default path is `data_folder()`, where `postserve data fetch` puts it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,17 +34,16 @@ def find(name: str, path: PathLike | None = None) -> Path:
     """
     known = data_set(name)
     place = data_folder() if path is None else as_path("path", path)
-    # What `fetch` writes comes before a file of that name in the folder itself, which may be anybody's.
+    # What `fetch` writes comes before a file of that name in the folder itself.
     for file in (place, place / known.place, place / known.file):
-        if os.path.isfile(file):  # unlike a Path it says no of a folder that is not ours to look into
+        if os.path.isfile(file):  # False for a folder that cannot be read, where Path raises
             return file
-    raise InvalidInput(
-        f"{name} is not at {place}, wanted a folder with {known.place}; {_command(known, path)} gets it"
-    )
+    command = _command(known, path)
+    raise InvalidInput(f"{name} is not at {place}, wanted a folder with {known.place}; {command} gets it")
 
 
 def read_checked(name: str, path: PathLike | None = None) -> bytes:
-    """The bytes of a set's file, or of the matrix in it, once it is sure that they are the publisher's.
+    """The bytes of a set's file, or of the matrix in it, checked to be as published.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +67,7 @@ def read_checked(name: str, path: PathLike | None = None) -> bytes:
 
 
 def checked(known: DataSet, content: bytes, title: str) -> bytes:
-    """What `read_checked` returns of a file with this content; `title` is its name in messages."""
+    """What `read_checked` returns for a file with this content; `title` is for messages."""
     if known.form == "rda":
         content, title = _matrix(known, content, title), f"the matrix in {title}"
     check_size(known, len(content), title)
@@ -80,14 +79,14 @@ def checked(known: DataSet, content: bytes, title: str) -> bytes:
 
 
 def check_size(known: DataSet, size: int, title: str) -> None:
-    """Refuse what has another number of bytes than the set."""
+    """Refuse another number of bytes than the set has."""
     if size != known.size:
         how = "is cut short" if size < known.size else "is too long"
         raise InvalidInput(f"{title} {how}: it has {size:,} bytes, wanted {known.size:,}")
 
 
 def data_folder() -> Path:
-    """Where sets are kept: $POSTSERVE_DATA, or $POSTSERVE_CACHE, or this system's folder for such things.
+    """Where sets are kept: $POSTSERVE_DATA, or $POSTSERVE_CACHE, or the system's cache folder.
 
     >>> data_folder().is_absolute()
     True
@@ -95,14 +94,14 @@ def data_folder() -> Path:
     for name in ("POSTSERVE_DATA", "POSTSERVE_CACHE"):
         if chosen := os.environ.get(name):
             folder = as_path(f"${name}", chosen).absolute()
-            if os.path.isfile(folder):  # as a path it would be found, for every set
+            if os.path.isfile(folder):  # which would be found as every set
                 raise InvalidInput(f"${name} is {folder}, a file, wanted the folder that sets are kept in")
             return folder
     return Path(extra("pooch", HERE_ALREADY).os_cache("postserve"))
 
 
 def extra(library: str, more: str = "") -> Any:
-    """A library that only the extra for data brings; `more` is what else to say where it is missing."""
+    """A library of the extra for data; `more` is appended to the message if it is missing."""
     try:
         return import_module(library)
     except ModuleNotFoundError as missing:
@@ -111,10 +110,10 @@ def extra(library: str, more: str = "") -> Any:
 
 
 def as_path(name: str, path: PathLike) -> Path:
-    """A path of a user's, in which ~ is home."""
+    """A user's path, in which ~ is home."""
     try:
         return Path(path).expanduser()
-    except (TypeError, RuntimeError) as error:  # no path at all, or ~ of somebody who is not known here
+    except (TypeError, RuntimeError) as error:  # not a path, or ~ of an unknown user
         raise InvalidInput(f"{name} is {path!r:.60} ({error}), wanted a path") from error
 
 
@@ -124,7 +123,7 @@ def _command(known: DataSet, path: PathLike | None) -> str:
 
 
 def _matrix(known: DataSet, content: bytes, title: str) -> bytes:
-    # numpy, zipfile and zlib each have their own exceptions, and none for damage alone
+    # numpy, zipfile and zlib raise many kinds of errors on damaged files
     with errors_as_invalid_input(f"{title} is no whole .npz", f"one with {MATRIX!r}"):
         matrix = np.load(io.BytesIO(content), allow_pickle=False)[MATRIX]
     if matrix.dtype != np.float32:

@@ -1,4 +1,4 @@
-"""Any table as logged rounds: pandas, polars, Parquet or CSV, every column checked on the way."""
+"""Any table as logged rounds: pandas, polars, Parquet or CSV, with every column checked."""
 
 from collections.abc import Hashable, Sequence, Set
 from numbers import Real
@@ -13,9 +13,9 @@ from postserve.types import FloatArray, IntArray
 from postserve.validation import one_of
 
 SURE = 5.0
-"""Standard errors beyond which chance is no excuse."""
+"""Standard errors beyond which a difference is not due to chance."""
 ROUNDED, EVEN = 0.005, 0.1
-"""How far one propensity for all may be from an even share: what two digits round off, below a tenth."""
+"""How far one propensity for all may be from an even share: rounding to two digits, and a tenth of it."""
 
 
 def from_frame(
@@ -30,14 +30,14 @@ def from_frame(
     categories: str | Sequence[str] = (),
     missing_reward: Literal["raise", "drop", "keep"] = "raise",
 ) -> LoggedRounds:
-    """Rounds from the columns of a table, or a word on the first row that cannot be used.
+    """Rounds from the columns of a table; errors name the first row that cannot be used.
 
     `frame` is a pandas or polars table, a mapping of columns, or the path of a Parquet or CSV file. `x`, `z`,
-    `arm` and `reward` name columns; `propensity` is one too, or a number where all arms were equally likely.
-    `arms` are the values that may stand in the arm's column, in the order that their ids shall have; without
-    it they are those that do, sorted. Columns of x or z named in `categories` are spread over 0s and 1s,
-    one column per value (two values: one column). Rows whose reward is missing raise, are dropped, or are
-    kept: their z can still teach phi. Rows are counted from 0, without a file's header.
+    `arm` and `reward` name columns; so does `propensity`, or it is a number if all arms were equally likely.
+    `arms` are the possible values of the arm's column, in the order of their ids; by default those that
+    occur, sorted. Columns of x or z named in `categories` become indicators, one column per value (one column
+    for two values). Rows without a reward raise, are dropped, or are kept: their z can still teach phi. Rows
+    are counted from 0, without a file's header.
 
     >>> table = {"age": [31, 54, 40], "visits": [2, 0, 1], "ad": ["a", "b", "a"], "won": [1, 0, 0]}
     >>> log = from_frame(table, x="age", z="visits", arm="ad", reward="won", propensity=0.5)
@@ -48,9 +48,7 @@ def from_frame(
     postserve.errors.InvalidInput: x column 'age' has '?' at row 1, wanted a number; or name it in categories
     """
     one_of("missing_reward", missing_reward, ("raise", "drop", "keep"))
-    x, z, categories = (
-        _listed(name, value) for name, value in (("x", x), ("z", z), ("categories", categories))
-    )
+    x, z, categories = (_listed(*each) for each in (("x", x), ("z", z), ("categories", categories)))
     if not x:
         raise InvalidInput("x names no column, wanted at least one")
     chance = [propensity] if isinstance(propensity, str) else []
@@ -79,7 +77,7 @@ def from_frame(
 
 
 def _rewards(name: str, column: Column, missing: str) -> tuple[FloatArray, IntArray]:
-    """Rewards, and the rows that are used."""
+    """The rewards and the numbers of the rows that are used."""
     title, rows = f"reward column {name!r}", np.arange(len(column))
     found = numbers(title, column, rows, missing=True)
     lost = np.flatnonzero(np.isnan(found))
@@ -107,7 +105,7 @@ def _side(
             texts = np.array([str(value) for value in labels(title, column, rows, "a category")])
             refuse_constant(title, texts, rows)
             levels = sorted(set(texts.tolist()))
-            shown = levels[1:] if len(levels) == 2 else levels  # of two, one column tells both
+            shown = levels[1:] if len(levels) == 2 else levels  # for two levels one column is enough
             names += [f"{name}={level}" for level in shown]
             values += [(texts == level).astype(np.float64) for level in shown]
         else:
@@ -139,16 +137,14 @@ def _arm_ids(
     if idle:
         raise InvalidInput(f"arms has {idle[0]!r}, which {title} never has, wanted arms that were served")
     if len(known) < 2:
-        raise InvalidInput(
-            f"{title} has {listed} in every row, from row {rows[0]} on, wanted at least 2 arms"
-        )
+        raise InvalidInput(f"{title} has {listed} in every row, from row {rows[0]} on, wanted 2 arms or more")
     return np.array([ids[label] for label in served], dtype=np.int64), [str(label) for label in known]
 
 
 def _propensities(
     propensity: str | float, columns: dict[str, Column], rows: IntArray, ids: IntArray, names: Sequence[str]
 ) -> FloatArray:
-    """Probabilities that the log does not belie: an arm's rows, each counted by 1/p, are at most all rows."""
+    """Probabilities, checked against the log: an arm's rows, each counted by 1/p, are at most all rows."""
     n, n_arms = len(rows), len(names)
     if isinstance(propensity, str):
         title = f"propensity column {propensity!r}"
@@ -182,7 +178,7 @@ def _propensities(
 
 
 def _refuse_twice(roles: dict[str, list[Any]]) -> None:
-    """A column in two places is a leak (the reward in x), or a mistake."""
+    """Refuse a column in two roles: it is a leak (the reward in x), or a mistake."""
     seen: dict[str, str] = {}
     for role, name in ((role, name) for role, names in roles.items() for name in names):
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""The MineThatData e-mail challenge: who was sent which e-mail, who then visited, who bought."""
+"""The MineThatData e-mail challenge: e-mails sent at random, visits and purchases."""
 
 from typing import Literal
 
@@ -23,8 +23,8 @@ def hillstrom(
 ) -> LoggedRounds:
     """64,000 customers, one of three e-mails (or none) at random, 1/3 each; z is whether they visited.
 
-    x: recency, history, mens, womens, newbie, zip code and channel; history_segment, history in steps, is
-    left out. The reward is what they spent within two weeks, in dollars, or whether they bought at all.
+    x: recency, history, mens, womens, newbie, zip code and channel (history_segment repeats history). The
+    reward is what they spent within two weeks, in dollars, or whether they bought anything.
 
     >>> hillstrom("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -12,7 +12,7 @@ USERS, JOKES, MOST = 5_000, 100, 10.0
 def jester(path: PathLike | None = None) -> FloatArray:
     """The ratings of Jester5k, from -10 to 10: one row per user, one column per joke, NaN for none.
 
-    The numbers are checked by their sha256 before they are used. They have two decimals, as published.
+    The numbers, with two decimals as published, are checked by their sha256.
 
     >>> jester("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -22,7 +22,7 @@ def jester(path: PathLike | None = None) -> FloatArray:
     file = find("jester", path)
     kept = np.frombuffer(read_checked("jester", path), dtype="<f4").reshape(USERS, JOKES)
     ratings = kept.astype(np.float64)
-    np.round(ratings, 2, out=ratings)  # what float32 made of two decimals is undone
+    np.round(ratings, 2, out=ratings)  # undo what float32 did to two decimals
     bad = np.argwhere(np.abs(ratings) > MOST)
     if len(bad):
         user, joke = bad[0]

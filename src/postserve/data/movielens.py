@@ -1,4 +1,4 @@
-"""MovieLens: who rated which movie how, and when."""
+"""MovieLens: ratings of movies by users."""
 
 import re
 from typing import Literal, NamedTuple
@@ -44,8 +44,8 @@ COLUMNS = ("user", "movie", "rating", "time")
 def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k") -> Ratings:
     """The ratings of MovieLens 100K or 1M, from a folder or where `find` looks.
 
-    All of 100K is checked by its sha256, of 1M the length; then of both the form of each row, the numbers of
-    rows, users and movies, ratings from 1 to 5, and that no pair is there twice.
+    100K is checked by its sha256, 1M by its length; both by the form of each row, the numbers of rows, users
+    and movies, ratings from 1 to 5, and no repeated pairs.
 
     >>> movielens("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -68,11 +68,9 @@ def movielens(path: PathLike | None = None, size: Literal["100k", "1m"] = "100k"
         row = again.min()
         pair = f"user {user[row]} and movie {movie[row]}"
         raise InvalidInput(f"{title} has {pair} again in row {row + 1}, wanted each pair once")
-    for what, got, wanted in (
-        ("rows", len(rows), kind.rows),
-        ("users", len(user_ids), kind.users),
-        ("movies", len(movie_ids), kind.movies),
-    ):
+    counts = {"rows": len(rows), "users": len(user_ids), "movies": len(movie_ids)}
+    for what, got in counts.items():
+        wanted = getattr(kind, what)
         if got != wanted:
             raise InvalidInput(f"{title} has {got:,} {what}, wanted {wanted:,}")
     return Ratings(users, movies, rating.astype(np.float64), time.copy(), user_ids, movie_ids)

@@ -1,4 +1,4 @@
-"""Ratings out of an R workspace, as the package recommenderlab keeps them."""
+"""Ratings from an R workspace, in the form of the package recommenderlab."""
 
 import io
 from types import SimpleNamespace
@@ -15,19 +15,18 @@ from postserve.validation import errors_as_invalid_input
 def ratings_of(content: bytes, name: str) -> npt.NDArray[np.float32]:
     """The `realRatingMatrix` of that name in an .rda's content, dense, with NaN where there is no rating.
 
-    It is S4, its slot `data` a sparse matrix by columns (`dgCMatrix`). Whatever is stored is a rating: a
-    zero too, and so is the smallest positive number, which float32 makes a zero.
+    It is S4, its slot `data` a sparse matrix by columns (`dgCMatrix`). Every stored value is a rating, zeros
+    too, and so is the smallest positive number, which float32 rounds to zero.
     """
     rdata = extra("rdata", ", which reads R's files")
 
     def as_it_is(value: Any, attributes: Any) -> Any:
         return value
 
-    # Said so, rdata does not warn that it has no classes for these two; of the texts beside them, which are
-    # not used, no byte is wrong in latin-1.
+    # Without these two classes rdata would warn; latin-1 accepts every byte of the texts, which are not used.
     classes = {"realRatingMatrix": as_it_is, "dgCMatrix": as_it_is, **rdata.conversion.DEFAULT_CLASS_MAP}
     encoding = {"default_encoding": "latin-1", "force_default_encoding": True}
-    # It has no exceptions of its own: what it does not know ends in any of them.
+    # It raises all kinds of errors.
     with errors_as_invalid_input("the .rda cannot be read by rdata", f"{name} in it"):
         found = rdata.read_rda(io.BytesIO(content), constructor_dict=classes, **encoding)
     if name not in found:

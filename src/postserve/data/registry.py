@@ -1,19 +1,19 @@
-"""What is known of each data set: whose it is, on what terms, where it comes from, and its bytes."""
+"""The data sets: their authors and terms, where they come from, and their size and hash."""
 
 from typing import Literal, NamedTuple
 
 from postserve.validation import one_of
 
 MOST_BYTES = 2**26
-"""No download is near as long (MovieLens 1M's, the longest, has 6 MB): what goes on past this is another."""
+"""The longest accepted download; the longest set, MovieLens 1M, has 6 MB."""
 
 
 class DataSet(NamedTuple):
     """A set by the name that `postserve data fetch` takes.
 
-    `form` says what the download is: the file itself, a zip with the file at `inside`, or an R workspace with
-    the object `inside`, of which a matrix is kept. Size and hash are those of the file, or of that matrix's
-    bytes (float32, row by row): an .npz of the same numbers has other bytes with each version of zlib.
+    `form` is that of the download: the file itself, a zip with the file at `inside`, or an R workspace with
+    the object `inside`, from which a matrix is kept. Size and hash are those of the file, or of the matrix's
+    bytes (float32, row by row), since those of an .npz depend on the version of zlib.
     """
 
     name: str
@@ -26,12 +26,12 @@ class DataSet(NamedTuple):
     form: Literal["file", "zip", "rda"]
     size: int
     sha256: str | None
-    """None where it is not known: then the size is checked, and the loader checks what it reads."""
+    """None if it is not known: then the size is checked, and the loader checks what it reads."""
     terms: str
     cite: str
     inside: str = ""
     shape: tuple[int, int] | None = None
-    """The matrix's, where one is kept: another of as many numbers has the same bytes."""
+    """The shape of the kept matrix, if any, which its bytes do not determine."""
 
     @property
     def place(self) -> str:
@@ -132,7 +132,7 @@ SETS = {known.name: known for known in _SETS}
 
 
 def data_set(name: str) -> DataSet:
-    """What is known of a set.
+    """A data set by its name.
 
     >>> data_set("movielens-100k").place
     'ml-100k/u.data'

@@ -1,4 +1,4 @@
-"""Rounds that someone else served: what a randomised trial or another policy's log holds."""
+"""Logged rounds, from a randomised trial or another policy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,19 +11,19 @@ from postserve.types import FloatArray
 from postserve.validation import matrix, refuse_masked, vector, whole_numbers
 
 MOST_UNNAMED = 10_000
-"""How large an id may be, without names or as many rows, before it is taken for a mistake."""
+"""Larger ids count as mistakes, unless there are names or as many rows."""
 LEAST_PROPENSITY = 1e-9
-"""A row that counts for more than a billion tells nothing."""
+"""A row must not count for more than a billion."""
 PER_ROW = ("x", "z", "arms", "rewards", "propensities", "weights")
 
 
 class LoggedRounds:
     """n rounds as they were logged: x, the arm served with its probability, z and the reward.
 
-    `x` is (n, dim_x), `z` (n, dim_z) and may have no column; `arms` are 0 to n_arms - 1, which `arm_names`
-    names. `propensities` are the probabilities with which each row's arm was served, or one number for
-    all rows. A reward that never came is NaN. `weights` say how much a row counts in a value (1, unless
-    given), as where rows whose reward came stand for those whose did not (`evaluation.missing_weights`).
+    `x` is (n, dim_x), and `z` (n, dim_z) may have no column; `arms` are 0 to n_arms - 1, with names
+    `arm_names`. `propensities` are the probabilities with which each row's arm was served, or one number for
+    all rows. A missing reward is NaN. `weights` (by default 1) say how much each row counts in a value, for
+    example to make up for missing rewards (`evaluation.missing_weights`).
 
     >>> contexts = {"x": [[0.0], [1.0]], "z": [[2.0], [4.0]]}
     >>> log = LoggedRounds(**contexts, arms=[1, 0], rewards=[1.0, 3.0], propensities=0.5)
@@ -56,7 +56,7 @@ class LoggedRounds:
         _refuse_rows("arms", self.arms, self.arms < 0, "0, 1 and so on")
         self.arm_names = _texts("arm_names", arm_names)
         if not self.arm_names:
-            # Ids are the arms' places in lists: a stray one would make all those below it arms.
+            # A stray large id would make arms of all ids below it.
             _refuse_rows("arms", self.arms, self.arms > max(n, MOST_UNNAMED), "arm_names where ids are large")
             self.arm_names = tuple(map(str, range(int(self.arms.max()) + 1)))
         self.n_arms = len(self.arm_names)
@@ -66,9 +66,8 @@ class LoggedRounds:
         self.rewards = _own(_with_nan("rewards", rewards, n))
         self.propensities = _own(_one_or_many("propensities", propensities, n))
         impossible = (self.propensities < LEAST_PROPENSITY) | (self.propensities > 1.0)
-        _refuse_rows(
-            "propensities", self.propensities, impossible, f"a probability from {LEAST_PROPENSITY:g} to 1"
-        )
+        wanted = f"a probability from {LEAST_PROPENSITY:g} to 1"
+        _refuse_rows("propensities", self.propensities, impossible, wanted)
         self.weights = _own(_one_or_many("weights", weights, n))
         _refuse_rows("weights", self.weights, self.weights < 0.0, "a weight of at least 0")
         self.x_names = _column_names("x", x_names, self.x)
@@ -85,7 +84,7 @@ class LoggedRounds:
         return f"LoggedRounds({len(self):,} rows, {columns}, {arms}, {missing:,} rewards missing)"
 
     def take(self, rows: npt.ArrayLike) -> "LoggedRounds":
-        """Some of the rows, in the order given: their numbers, or a True for each that is wanted."""
+        """Some of the rows, in the given order, by their numbers or a boolean mask."""
         at = np.asarray(rows)
         try:
             return self.changed(**{name: getattr(self, name)[at] for name in PER_ROW})
@@ -93,7 +92,7 @@ class LoggedRounds:
             raise InvalidInput(f"rows is {rows!r:.60} ({error}), wanted rows of {len(self)}") from error
 
     def standardised(self) -> "LoggedRounds":
-        """Each column of x and z with mean 0 and deviation 1 over these rows; no reward is looked at."""
+        """Each column of x and z with mean 0 and deviation 1 over these rows."""
         return self.changed(x=_standard(self.x, self.x_names), z=_standard(self.z, self.z_names))
 
     def changed(self, **parts: Any) -> "LoggedRounds":
@@ -106,7 +105,7 @@ class LoggedRounds:
 
 
 def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy that nobody can change: neither who made the log nor a policy that is replayed on it."""
+    """A read-only copy, which neither the caller nor a replayed policy can change."""
     own = array.copy()
     own.flags.writeable = False
     return own
@@ -116,7 +115,7 @@ def _standard(columns: FloatArray, names: Sequence[str]) -> FloatArray:
     flat = np.flatnonzero((columns == columns[0]).all(axis=0))
     if len(flat):
         raise InvalidInput(f"column {names[flat[0]]!r} is the same in every row, wanted one that varies")
-    scale = np.abs(columns).max(axis=0)  # first to size 1, where no square is too small to be one
+    scale = np.abs(columns).max(axis=0)  # first to size 1, so that no square underflows
     columns = columns / np.where(scale > 0.0, scale, 1.0)
     return np.asarray((columns - columns.mean(axis=0)) / columns.std(axis=0))
 
@@ -136,7 +135,7 @@ def _texts(name: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_nan(name: str, value: Any, n: int) -> FloatArray:
-    """Finite numbers, or NaN: what never came."""
+    """Finite numbers, or NaN for missing ones."""
     refuse_masked(name, value)
     try:
         given = np.asarray(value)
@@ -153,7 +152,7 @@ def _one_or_many(name: str, value: Any, n: int) -> FloatArray:
 
 
 def _refuse_rows(name: str, values: npt.NDArray[Any], bad: npt.NDArray[np.bool_], wanted: str) -> None:
-    """Say which row is the first that cannot be used."""
+    """Raise for the first bad row."""
     rows = np.flatnonzero(bad)
     if len(rows):
         raise InvalidInput(f"{name} has {values[rows[0]]} at row {rows[0]}, wanted {wanted}")

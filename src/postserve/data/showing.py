@@ -1,4 +1,4 @@
-"""What the terminal shows of data sets: their terms, where they are, and how far a download is."""
+"""What the terminal shows of data sets: their terms, their places, and the progress of a download."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from postserve.terminal import say
 
 
 def show(known: DataSet, console: Console) -> None:
-    """Title, terms and what to cite, in whole words on a terminal of any width.
+    """Print title, terms and what to cite, wrapped at the terminal's width.
 
     >>> from postserve.data import data_set
     >>> show(data_set("hillstrom"), Console(width=60))  # doctest: +ELLIPSIS
@@ -48,7 +48,7 @@ def fetch_and_show(names: list[str], folder: Path | None, console: Console) -> N
 
 
 def whereabouts(name: str) -> str:
-    """Whether a set is here, and where, or what is wrong with it.
+    """Whether a set is here and where, or what is wrong with it.
 
     >>> whereabouts("hillstrom").split()[0] in ("here:", "not", "wrong:")
     True
@@ -66,14 +66,14 @@ def whereabouts(name: str) -> str:
 
 @contextmanager
 def bar(title: str, console: Console | None = None) -> Iterator[Callable[[int, int], None]]:
-    """What `fetch` takes as its progress, shown while it lasts.
+    """A progress bar: what `fetch` takes as `progress`.
 
     >>> with bar("hillstrom", Console(quiet=True)) as progress:
     ...     progress(10, 20)
     """
     console = console or Console()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    quiet = not console.is_terminal  # a file has no use for a line that goes away again
+    quiet = not console.is_terminal  # a transient line is of no use in a file
     with Progress(*columns, console=console, transient=True, disable=quiet) as shown:
         task = shown.add_task(title, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total or None)
