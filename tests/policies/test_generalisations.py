@@ -315,7 +315,7 @@ def test_named_inputs_that_do_not_fit_are_refused(x: Any, message: str) -> None:
 def test_features_of_another_length_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"x_features\(x\) has shape \(3,\), wanted \(4,\)"):
         LinUCB(2, 4, x_features=NAMED).update({"age": 1.0, "town": "a"}, 0, None, 1.0)
-    with pytest.raises(InvalidInput, match="x_features is a int, wanted a callable or a fitted transformer"):
+    with pytest.raises(InvalidInput, match="x_features is a int, wanted a callable or fitted transformer"):
         LinUCB(2, 4, x_features=7)  # type: ignore[arg-type]
 
 
@@ -342,7 +342,7 @@ def test_features_are_handed_back_on_loading(tmp_path: Path) -> None:
     policy.save(tmp_path / "state.npz")
     with pytest.raises(StateMismatch, match="needs the object x_features"):
         load(tmp_path / "state.npz", objects={"z_features": np.abs})
-    with pytest.raises(StateMismatch, match="z_features handed back answers otherwise"):
+    with pytest.raises(StateMismatch, match="z_features handed back answers differently"):
         load(tmp_path / "state.npz", objects={"x_features": NAMED, "z_features": np.square})
     again = load(tmp_path / "state.npz", objects={"x_features": NAMED, "z_features": np.abs}, kind=PoLinUCB)
     np.testing.assert_array_equal(again.weights, policy.weights)

@@ -1,4 +1,4 @@
-"""What maps shared by all arms have in common: the checks, and one answer for every arm."""
+"""The base of maps that all arms share: checks, and one answer for every arm."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from postserve.validation import context, generator, integer, vector
 
 
 class SharedMap(HasSteps, abstract=True):
-    """One map for all arms: subclasses predict, measure their radius and learn, of checked arrays."""
+    """One map for all arms; subclasses predict, give a radius and learn, from checked arrays."""
 
     order_free: ClassVar[bool] = False
-    """Whether the map is a function of sums: any order of updates, and merging, give the same."""
+    """Whether the map is a function of sums, so that the order of updates does not matter."""
     answers_alike: ClassVar[bool] = True
-    """Whether the verbs are these, so that all arms get one answer: policies ask for it once, by rows."""
+    """Whether these methods are not overridden: then policies ask once for all arms, by rows."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -36,17 +36,17 @@ class SharedMap(HasSteps, abstract=True):
         return False
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat(x), one row per arm: equal ones, unless x has one row per arm."""
+        """phi_hat(x), one row per arm; the rows are equal unless x has one row per arm."""
         return _for_each(arms, self._predict(context_rows(x, self.dim_x, arms)))
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """e: the radius of the ball around phi_hat(x) in which phi(x) is believed to lie."""
+        """e: the radius of the confidence ball around phi_hat(x)."""
         return _for_each(arms, self._radius(context_rows(x, self.dim_x, arms)))
 
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
-        """A draw of phi(x) around phi_hat(x), as `predict`; with `size`, that many, along the first axis."""
+        """A draw of phi(x), shaped as by `predict`; with `size`, that many along the first axis."""
         X, rng = context_rows(x, self.dim_x, arms), generator(rng)
         n = 1 if size is None else integer("size", size, least=0)
         rows = self._predict(X) + self._deviations(X, n, rng)
@@ -72,11 +72,11 @@ class SharedMap(HasSteps, abstract=True):
         return self._predict(X), self._radius(X)
 
     def _spread(self, X: FloatArray) -> FloatArray:
-        """Standard deviation of each coordinate at every row: their squares sum to the squared radius."""
+        """The standard deviation of each coordinate at every row; their squares sum to the squared radius."""
         return share_out(self._radius(X), np.zeros(self.dim_z))
 
     def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draws of phi - phi_hat at every row, (size, rows, dim_z); rows of one draw move together."""
+        """Draws of phi - phi_hat at every row, (size, rows, dim_z), jointly over the rows."""
         return np.asarray(self._spread(X) * rng.standard_normal((size, 1, self.dim_z)))
 
     @abstractmethod
@@ -98,7 +98,7 @@ def context_rows(x: npt.ArrayLike, dim_x: int, arms: Sequence[int]) -> FloatArra
 
 
 def share_out(radius: FloatArray, noise: FloatArray) -> FloatArray:
-    """Standard deviations in proportion to each output's noise whose squares sum to the squared radius."""
+    """Standard deviations proportional to each output's noise; their squares sum to the squared radius."""
     total = float(np.linalg.norm(noise))
     shares = noise / total if total > 0.0 else np.full(len(noise), 1.0 / np.sqrt(len(noise)))
     return np.asarray(radius[:, None] * shares)

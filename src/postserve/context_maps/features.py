@@ -18,7 +18,7 @@ class Transformer(Protocol):
 
 
 def is_transformer(features: Any) -> bool:
-    """As isinstance would say, which asks a protocol's members at thirty times the price."""
+    """As isinstance with the protocol, which takes thirty times as long."""
     return hasattr(features, "transform")
 
 
@@ -26,7 +26,7 @@ Features: TypeAlias = Callable[[FloatArray], FloatArray] | Transformer
 
 
 def raw_features(features: Any, x: FloatArray) -> Any:
-    """What the features say of x, unchecked; x itself where there are none."""
+    """The features of x, unchecked; x itself without features."""
     if features is None:
         return x
     if is_transformer(features):
@@ -35,7 +35,7 @@ def raw_features(features: Any, x: FloatArray) -> Any:
 
 
 def raw_rows(features: Transformer, X: Any) -> Any:
-    """What a transformer says of many rows, as an array, unchecked."""
+    """A transformer's output for many rows, as an array, unchecked."""
     rows = features.transform(X)
     return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
 
@@ -52,7 +52,7 @@ def feature_rows(name: str, features: Any, X: FloatArray, dim: int) -> FloatArra
 
 
 def count_features(features: Features | None, dim_x: int) -> int:
-    """How many features there are, asked at x = 0 (where their values need not be finite)."""
+    """The number of features, computed at x = 0 (where their values need not be finite)."""
     if features is not None:
         check_callable("features", features)
     wanted = f"a callable or fitted transformer on {dim_x} numbers"
@@ -64,25 +64,23 @@ def count_features(features: Features | None, dim_x: int) -> int:
 
 
 def check_callable(name: str, features: Any) -> None:
-    """Refuse what is neither a function of a row nor a transformer of rows."""
+    """Refuse anything but a callable or a transformer."""
     if isinstance(features, type) or not (is_transformer(features) or callable(features)):
-        raise InvalidInput(
-            f"{name} is a {type(features).__name__}, wanted a callable or a fitted transformer"
-        )
+        raise InvalidInput(f"{name} is a {type(features).__name__}, wanted a callable or fitted transformer")
 
 
 def probe(function: Any, dim_x: int) -> FloatArray:
-    """What a callable says at one fixed x, to know it again when it is handed back on loading."""
+    """A callable's answer at one fixed x, to recognise it when it is handed back on loading."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # as of a transformer that would rather have names
+            warnings.simplefilter("ignore")  # such as that a transformer expected names
             answer = np.asarray(raw_features(function, np.linspace(0.1, 0.9, dim_x)), dtype=np.float64)
     except Exception:
-        answer = np.empty(0)  # it has no answer there: then there is nothing to compare
+        answer = np.empty(0)  # no answer, so nothing to compare
     return np.nan_to_num(answer.ravel())
 
 
 def check_probe(name: str, now: FloatArray, stored: FloatArray) -> None:
-    """Raise where the callable handed back does not say what the saved one said."""
+    """Raise if the callable handed back does not answer as the saved one did."""
     if now.shape != stored.shape or not np.allclose(now, stored, atol=1e-9 * np.abs(stored).max(initial=0.0)):
-        raise StateMismatch(f"the {name} handed back answers otherwise than when saved, wanted the same")
+        raise StateMismatch(f"the {name} handed back answers differently than when saved, wanted the same")

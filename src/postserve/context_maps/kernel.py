@@ -1,4 +1,4 @@
-"""Kernel ridge regression of z on x, for phi of which only a smoothness is known."""
+"""Kernel ridge regression of z on x, for phi of known smoothness."""
 
 from typing import Literal
 
@@ -15,25 +15,23 @@ from postserve.types import FloatArray, Ridge
 from postserve.validation import integer, number, one_of_or_number
 
 LAST_REBUILD = 32
-"""After this many times as many pairs as landmarks nothing is chosen anew: landmarks and length
-scale are settled by then, and the pairs need no longer be kept."""
+"""After this many times as many pairs as landmarks there are no more rebuilds, and no pairs are kept."""
 BLOCK = 4096
-"""Rows whose features are in memory at once while the sums are made anew."""
+"""Rows with features in memory at once during a rebuild."""
 
 
 class KernelMap(RegressionMap):
     """phi_hat(x) = sum_i alpha_i k(x_i, x) + c, alpha = (K + lambda I)^{-1} (z - c): k a Matérn kernel.
 
-    It is the ridge regression on features f with f(x)·f(x') = k(x, x'), and an intercept: exact
-    while `landmarks` pairs explain all others (so with at most that many pairs, or values of x),
-    with Nyström's approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu,
-    at most 50; `length_scale` a number, or "median", that of the distances between the pairs. The
-    landmarks, each the pair that those before it explain least, and the length scale are renewed
-    each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²). What
-    of phi is finer than the landmarks lie apart is taken for noise: a rough phi wants more of them.
-    `ridge`: "evidence", a number, or a pair (kernel, intercept). The radius is the posterior
-    standard deviation, what the landmarks do not explain of x included, times `radius_scale`; with
-    evidence the learnt noise takes the place of `noise_scale`.
+    This is ridge regression on features f with f(x)·f(x') = k(x, x'), and an intercept: exact while
+    `landmarks` pairs explain all others (at most that many pairs, or values of x), and by Nyström's
+    approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu, at most 50;
+    `length_scale` a number, or "median", the median distance between pairs. The landmarks, each the pair that
+    the earlier ones explain least, and the length scale are renewed each time the pairs have doubled, up to
+    32 times `landmarks`; an update is O(landmarks²). Details of phi finer than the distances between
+    landmarks count as noise: a rough phi needs more of them. `ridge`: "evidence", a number, or a pair
+    (kernel, intercept). The radius is the posterior standard deviation, including what the landmarks do not
+    explain of x, times `radius_scale`; with evidence the learnt noise replaces `noise_scale`.
 
     >>> phi_hat = KernelMap(dim_x=1, dim_z=1)
     >>> for x in np.linspace(-3, 3, 50):
@@ -63,7 +61,7 @@ class KernelMap(RegressionMap):
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self._pairs = Pairs(dim_x, dim_z)
-        self._rebuilt_at = 0  # how many pairs had come by then
+        self._rebuilt_at = 0  # the number of pairs at the last rebuild
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
         self._landmarks.length = 0.0 if length_scale == "median" else self.length_scale
         self._models = self._fresh_models(ridge)
@@ -75,7 +73,7 @@ class KernelMap(RegressionMap):
         return self._models.prior.evidence and self.length_scale == "median"
 
     def forget(self, keep: float) -> None:
-        """Multiply the sums by keep, in (0, 1]; the next rebuild takes as many of the newest pairs."""
+        """Multiply the sums by keep, in (0, 1]; the next rebuild uses that share of the newest pairs."""
         self._pairs.forget(keep)
         super().forget(keep)
 
@@ -85,7 +83,7 @@ class KernelMap(RegressionMap):
     def _radius(self, X: FloatArray) -> FloatArray:
         features = self._landmarks.features(X)
         width = self._models.project(self._rows(features.rows)).widths
-        # What the landmarks leave of x is a direction no pair has spoken of: there the prior holds.
+        # The part of x that the landmarks do not explain is new to the pairs: there the prior holds.
         width = np.hypot(width, np.sqrt(features.left / self._models.ridge[0]))
         return self.radius_scale * confidence.map_radius_posterior(width=width, noise_scale=self._noise())
 
@@ -102,29 +100,28 @@ class KernelMap(RegressionMap):
         self._models.update(0, self._rows(rows)[0], z)
 
     def _rebuild(self) -> None:
-        """Landmarks, length scale and sums anew, from the pairs that count."""
+        """Renew landmarks, length scale and sums, from the pairs that count."""
         X, Z = self._pairs.at(np.arange(self._pairs.first, self._pairs.seen))
         length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
         self._landmarks.spread(X, length)
         self._rebuilt_at = self._pairs.seen
         self._models = self._fresh_models(self.ridge)
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
-        self._models.learn_sums(
-            0, ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
-        )
+        rows = ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
+        self._models.learn_sums(0, rows)
         if self._rebuilt_at >= LAST_REBUILD * self.landmarks:
             self._pairs = Pairs(self.dim_x, self.dim_z)
 
     @property
     def _room(self) -> int:
-        """Features there is room for: no more landmarks can come before the next rebuild."""
+        """The most features before the next rebuild."""
         return min(self.landmarks, max(1, 2 * self._rebuilt_at))
 
     def _fresh_models(self, ridge: Ridge) -> RidgeModels:
         return one_regression({"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
 
     def _rows(self, features: FloatArray) -> FloatArray:
-        """Features, zeros for the landmarks still to come, and 1 for the intercept."""
+        """Features, zeros for future landmarks, and 1 for the intercept."""
         rows = np.zeros((len(features), self._room + 1))
         rows[:, : features.shape[1]] = features
         rows[:, -1] = 1.0

@@ -14,7 +14,7 @@ from postserve.validation import number, vector
 
 
 class KnownMap(SharedMap):
-    """phi_hat = phi: the oracle's map, or one learnt elsewhere. Its radius is zero.
+    """phi_hat = phi: the true map, or one learnt elsewhere. Its radius is zero.
 
     >>> KnownMap(dim_x=2, dim_z=1, function=lambda x: [x[0] * x[1]]).predict([2.0, 3.0])
     array([[6.]])
@@ -30,11 +30,11 @@ class KnownMap(SharedMap):
         self.function = function
 
     def forget(self, keep: float) -> None:
-        """Nothing was learnt, nothing is forgotten."""
+        """Do nothing: the map is given."""
         number("keep", keep, above=0.0, most=1.0)
 
     def merge(self, other: "KnownMap") -> None:
-        """Nothing was learnt, nothing is added."""
+        """Do nothing but check that the other is the same map."""
         refuse_other_settings(self, other)
 
     def _predict(self, X: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Features whose inner products are a Matérn kernel, by way of some of the contexts: Nyström's."""
+"""Features with a Matérn kernel as their inner product, by Nyström's method."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
 
 EXPLAINED = 1e-8
-"""What the landmarks leave of k(x, x) = 1 where x need not become one: noise is never smaller, and
+"""If the landmarks leave less than this of k(x, x) = 1, x does not become one: noise is never smaller, and
 the factor's pivots, its square root, stay far above rounding."""
 CANDIDATES = 8
-"""Landmarks are chosen out of this many times as many contexts: more would lie no differently."""
+"""Landmarks are chosen from this many times as many contexts: more would make no difference."""
 FAR = 1e4
-"""Every kernel is 0 at this t, to rounding and far beyond."""
+"""Every kernel is 0 at this t."""
 SAMPLE = 256
-"""Contexts whose distances give the median."""
+"""The number of contexts for the median distance."""
 
 
 class Coordinates(NamedTuple):
-    """Of each context its features, (n, count), and what they leave of k(x, x) = 1."""
+    """The features of each context, (n, count), and what they leave of k(x, x) = 1."""
 
     rows: FloatArray
     left: FloatArray
@@ -50,7 +50,7 @@ class Landmarks:
         """f of every row."""
         if len(self.points) == 0:
             return Coordinates(np.empty((len(X), 0)), np.ones(len(X)))
-        if len(X) > 1 and (X[:1] == X).all():  # BLAS may end equal columns of a solution in different bits
+        if len(X) > 1 and (X[:1] == X).all():  # BLAS may give equal columns different bits
             one = self.features(X[:1])
             return Coordinates(np.repeat(one.rows, len(X), axis=0), np.repeat(one.left, len(X)))
         kernel = matern(distances(self.points, X), self.length, self.smoothness)
@@ -58,9 +58,9 @@ class Landmarks:
         return Coordinates(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))
 
     def admit(self, x: FloatArray, features: Coordinates) -> FloatArray:
-        """Make x, of which these features leave something, a landmark; returns its new features.
+        """Make x, given its features, a landmark; returns its new features.
 
-        The features of contexts that were fully explained get a zero at their end, no more.
+        Features of contexts that were fully explained only get a zero appended.
         """
         row = np.append(features.rows[0], np.sqrt(features.left[0]))
         self._factor = np.pad(self._factor, ((0, 1), (0, 1)))
@@ -69,7 +69,7 @@ class Landmarks:
         return row
 
     def spread(self, X: FloatArray, length: float) -> None:
-        """Choose anew, each the row that those before it explain least (a pivoted Cholesky factor)."""
+        """Choose landmarks, each the row that the earlier ones explain least (a pivoted Cholesky factor)."""
         X = X[evenly(len(X), CANDIDATES * self.most)]
         self.length = length
         rows = np.zeros((min(self.most, len(X)), len(X)))
@@ -136,7 +136,7 @@ def matern(distance: FloatArray, length: float, smoothness: float) -> FloatArray
 
 def distances(X: FloatArray, Y: FloatArray) -> FloatArray:
     """||x_i - y_j||."""
-    from scipy.spatial.distance import cdist  # importing it takes as long as a room's whole import
+    from scipy.spatial.distance import cdist  # here, as importing it is slow
 
     return np.asarray(cdist(X, Y))
 

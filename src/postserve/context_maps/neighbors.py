@@ -14,23 +14,22 @@ if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
 FIRST_TREE = 256
-"""Fewer pairs are gone through one by one as quickly as a tree answers."""
+"""With fewer pairs a tree is no faster."""
 MORE = 8
-"""Beyond the k-th, how many to ask the tree for at first: the last must be further than all ties."""
+"""Neighbours beyond the k-th to query at first: the last must be further away than all ties."""
 SLACK = 1e-9
-"""The tree rounds its distances in its own way: this much further away nothing ties any more."""
+"""The tree rounds distances differently: pairs this much further away do not tie."""
 
 
 class NeighborsMap(PairsMap):
     """phi_hat(x) = the mean of z over the k nearest pairs and all that tie with the k-th.
 
-    Ties are included, so the order of the pairs does not matter and x may be discrete. k grows with
-    the n pairs as ceil(n^{2b/(2b + dim_x)}), b = min(`smoothness`, 1), which balances noise and
-    bias for phi in the Hölder class b: the squared error is of order n^{-2b/(2b + dim_x)}. A mean
-    cannot use more smoothness than 1, for it does not follow a slope: where the neighbours lie to
-    one side, as at the border, it is off in proportion to their distance. `neighbors` fixes k. The
-    radius is Assumption 1's, with the rate of the error itself, b/(2b + dim_x), as `map_rate`
-    unless given.
+    Ties are included, so the order of the pairs does not matter and x may be discrete. k grows with the n
+    pairs as ceil(n^{2b/(2b + dim_x)}), b = min(`smoothness`, 1), which balances noise and bias for phi in the
+    Hölder class b: the squared error is of order n^{-2b/(2b + dim_x)}. A mean cannot use more smoothness than
+    1: if the neighbours lie to one side, as at the border, its error is proportional to their distance.
+    `neighbors` fixes k. The radius is Assumption 1's, with the rate of the error, b/(2b + dim_x), as default
+    of `map_rate`.
 
     >>> phi_hat = NeighborsMap(dim_x=1, dim_z=1, neighbors=2)
     >>> for x in (1.0, 2.0, 4.0, 8.0):
@@ -76,7 +75,7 @@ class NeighborsMap(PairsMap):
         k = min(self._k(counting), counting)
         near = self._candidates(x, k)
         X, Z = self._pairs.at(near)
-        squared = ((X - x) ** 2).sum(axis=1)  # in this one way, tree or no tree: saving changes no bit
+        squared = ((X - x) ** 2).sum(axis=1)  # the same with or without a tree: saving changes no bit
         return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
 
     def _k(self, n: int) -> int:
@@ -84,7 +83,7 @@ class NeighborsMap(PairsMap):
         return self.neighbors or math.ceil(round(n ** (2.0 * self._rate), 9))  # 8^(1/3) is 2, not 2 + eps
 
     def _candidates(self, x: FloatArray, k: int) -> IntArray:
-        """Pairs, oldest first, with the k nearest and all that tie with them among them."""
+        """Pairs, oldest first, that include the k nearest and all ties."""
         first, (start, stop) = self._pairs.first, self._in_tree
         newer = np.arange(max(first, stop), self._pairs.seen, dtype=np.int64)
         if self._tree is None:
@@ -105,8 +104,8 @@ class NeighborsMap(PairsMap):
             self._build_tree()
 
     def _build_tree(self) -> None:
-        """A tree of all pairs that count, where they are enough."""
-        from scipy.spatial import cKDTree  # importing it takes as long as a room's whole import
+        """Build a tree of all pairs that count, if they are enough."""
+        from scipy.spatial import cKDTree  # here, as importing it is slow
 
         first, seen = self._pairs.first, self._pairs.seen
         self._tree, self._in_tree = None, (first, first)

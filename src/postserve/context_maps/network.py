@@ -1,4 +1,4 @@
-"""The paper's two-layer network, trained as the pairs come."""
+"""The paper's two-layer network, trained online."""
 
 import json
 
@@ -86,7 +86,7 @@ class NetworkMap(PairsMap):
         self._adam_steps += self.steps
 
     def _named_layers(self) -> Arrays:
-        """The layers, and Adam's means of their gradients and of the squares of these, by name."""
+        """The layers, and Adam's means of their gradients and squared gradients, by name."""
         groups = self._layers.items()
         return {prefix + name: layer for prefix, of in groups for name, layer in zip(LAYERS, of, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Maps without sums: they keep the pairs (x, z), and their radius is Assumption 1's."""
+"""Maps that keep the pairs (x, z); their radius is Assumption 1's."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ ALL = 2**62
 
 
 class Pairs:
-    """The newest pairs, at most `capacity` of them, and how many still count; numbered from 0 as they come.
+    """The newest pairs, at most `capacity` of them, numbered from 0 in order of arrival.
 
     Forgetting shortens the window of pairs that count; every new pair widens it by one.
     """
@@ -27,7 +27,7 @@ class Pairs:
         self._z = np.empty((0, dim_z))
 
     def append(self, x: FloatArray, z: FloatArray) -> None:
-        """Keep one more pair, the oldest giving way where the room is full."""
+        """Keep one more pair, in place of the oldest if there are `capacity`."""
         slot = self.seen % self.capacity
         if slot >= len(self._x):
             more = min(self.capacity, max(16, 2 * slot)) - slot
@@ -39,7 +39,7 @@ class Pairs:
 
     @property
     def n_kept(self) -> int:
-        """How many pairs are kept."""
+        """The number of pairs kept."""
         return min(self.seen, self.capacity)
 
     @property
@@ -57,7 +57,7 @@ class Pairs:
         return self._x[slots], self._z[slots]
 
     def counting(self) -> int:
-        """How many pairs count, at least one where there is any."""
+        """The number of pairs that count, at least one if there are any."""
         return min(self.n_kept, max(1, int(np.ceil(self.window))))
 
     def arrays(self) -> Arrays:
@@ -79,9 +79,9 @@ class Pairs:
 
 
 class PairsMap(SharedMap, abstract=True):
-    """A map of the pairs it keeps: e = C0 (||x||²_{X^{-1}})^map_rate log(t/delta), X = ridge I + sum x x^T.
+    """A map from kept pairs: e = C0 (||x||²_{X^{-1}})^map_rate log(t/delta), X = ridge I + sum x x^T.
 
-    C0 is the root mean square of the errors that the map made at each x before it learnt its z.
+    C0 is the root mean square error of the map at each x before it learnt z.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class PairsMap(SharedMap, abstract=True):
         self._errors.forget(keep)
 
     def _keep(self, x: FloatArray, z: FloatArray, error: FloatArray) -> None:
-        """Keep a pair, and the error z - phi_hat(x) that was made before z was learnt."""
+        """Keep a pair, and the error z - phi_hat(x) from before z was learnt."""
         self._errors.update(0, x, error)
         self._pairs.append(x, z)
 
     def _radius(self, X: FloatArray) -> FloatArray:
-        """e at every row; zero while nothing is known of z's scale."""
+        """e at every row; zero before the first pair."""
         pairs = float(self._errors.pulls[0])
         return self.radius_scale * confidence.map_radius_assumption(
             width=self._errors.project(X).widths,

@@ -18,7 +18,7 @@ from postserve.validation import generator, integer, vector, whole_numbers
 class PerArmMap(Persistent):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
-    An arm's copy is made when its first z comes; until then the template, as given, answers for it.
+    An arm's copy is made when its first z comes; until then the template answers for it.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
@@ -46,8 +46,8 @@ class PerArmMap(Persistent):
         return isinstance(self.template, Merges) and self.template.order_free
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """phi_hat_a(x), one row per arm; x may have one row per arm, too."""
-        same = np.ndim(x) == 1  # then arms without a map of their own share one answer
+        """phi_hat_a(x), one row per arm; x may have one row per arm too."""
+        same = np.ndim(x) == 1  # then arms without their own map share one answer
         of_template: FloatArray | None = None
         rows = [np.empty((0, self.dim_z))]
         for own, own_x, arm in self._each(x, arms):
@@ -83,7 +83,7 @@ class PerArmMap(Persistent):
             yield self._of(arm), rows[i if len(rows) > 1 else 0], arm
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
-        """Learn that z followed x where this arm was served."""
+        """Learn that z followed x when this arm was served."""
         arm = integer("arm", arm, least=0)
         x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
         own = self._maps[arm] if arm in self._maps else copy.deepcopy(self.template)
@@ -91,7 +91,7 @@ class PerArmMap(Persistent):
         self._maps[arm] = own
 
     def remove_arm(self, arm: int) -> None:
-        """Drop what was learnt of an arm."""
+        """Drop what was learnt about an arm."""
         self._maps.pop(arm, None)
 
     def refit_prior(self) -> None:
@@ -101,7 +101,7 @@ class PerArmMap(Persistent):
                 own.refit_prior()
 
     def forget(self, keep: float) -> None:
-        """Weigh down what every arm's map has learnt."""
+        """Multiply what every arm's map has learnt by keep, in (0, 1]."""
         if not isinstance(self.template, Forgets):
             raise InvalidInput(f"{self.template!r} cannot forget, wanted a map that does")
         for own in (self.template, *self._maps.values()):

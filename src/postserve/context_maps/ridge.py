@@ -17,7 +17,7 @@ from postserve.validation import flag, number, one_of_or_number, scales
 
 
 class RegressionMap(SharedMap, abstract=True):
-    """A map whose state is one regression, with a prior that may be learnt."""
+    """A map that is one regression, with a prior that may be learnt."""
 
     _models: RidgeModels
     noise_scale: Any
@@ -28,7 +28,7 @@ class RegressionMap(SharedMap, abstract=True):
         return self._models.prior.in_force
 
     def refit_prior(self) -> None:
-        """Learn the prior from the evidence now; nothing to do with a numeric ridge."""
+        """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         self._models.prior.refit(self._models)
 
     def forget(self, keep: float) -> None:
@@ -40,7 +40,7 @@ class RegressionMap(SharedMap, abstract=True):
         return share_out(self._radius(X), self._noise())
 
     def _noise(self) -> FloatArray:
-        """Each output's noise: the learnt one, or what was given."""
+        """Each output's noise scale, learnt or given."""
         prior = self._models.prior
         return np.sqrt(prior.noise_variance) if prior.evidence else self.noise_scale
 
@@ -48,13 +48,12 @@ class RegressionMap(SharedMap, abstract=True):
 class RidgeMap(RegressionMap):
     """phi_hat(x) = Phi^T f(x), Phi = F^{-1} sum f z^T, F = Lambda + sum f f^T.
 
-    `ridge`: "evidence" (one lambda per block, shared by all outputs, each in units of its own second
-    moment), a number, or with an intercept a pair (features, intercept). `features`: any callable
-    on x or fitted scikit-learn transformer. `map_radius`, the radius e, times `radius_scale`:
-    "posterior" (the posterior standard deviation), "determinant" (the self-normalised bound, from
-    `noise_scale` R_j, the bound `row_bound` on each output's weights S_j, and `delta`),
-    "assumption" (Assumption 1 with `map_rate`), or a number that multiplies ||f||_{F^{-1}}. With
-    evidence the learnt noise takes the place of `noise_scale`.
+    `ridge`: "evidence" (one lambda per block, shared by all outputs, each in units of its own second moment),
+    a number, or with an intercept a pair (features, intercept). `features`: any callable on x or fitted
+    scikit-learn transformer. `map_radius`, the radius e, is multiplied by `radius_scale`: "posterior" (the
+    posterior standard deviation), "determinant" (the self-normalised bound, from `noise_scale` R_j, the bound
+    `row_bound` S_j on each output's weights, and `delta`), "assumption" (Assumption 1 with `map_rate`), or a
+    number that multiplies ||f||_{F^{-1}}. With evidence the learnt noise replaces `noise_scale`.
 
     >>> phi_hat = RidgeMap(dim_x=1, dim_z=1, features=lambda x: x**2)
     >>> for x in (1.0, 2.0, 3.0, 4.0):
@@ -65,7 +64,7 @@ class RidgeMap(RegressionMap):
     """
 
     _copied_by_reference = ("features",)
-    order_free = True  # sums do not know the order in which they were added
+    order_free = True  # the order of summands does not matter
 
     def __init__(
         self,
@@ -105,12 +104,12 @@ class RidgeMap(RegressionMap):
 
     @property
     def weights(self) -> FloatArray:
-        """Phi, of shape (dim_z, features), a trailing column for the intercept."""
+        """Phi, of shape (dim_z, features), with a last column for the intercept."""
         weights: FloatArray = self._models.weights_of()[0]
         return weights
 
     def merge(self, other: "RidgeMap") -> None:
-        """Add what another map of the same settings has learnt."""
+        """Add what another map with the same settings has learnt."""
         refuse_other_settings(self, other)
         self._models.merge(other._models)
 
@@ -126,7 +125,7 @@ class RidgeMap(RegressionMap):
         return means, self._radius_of(widths)
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
-        """e where ||f||_{F^{-1}} is that."""
+        """e for a given width ||f||_{F^{-1}}."""
         models, common = self._models, {"width": width, "noise_scale": self._noise()}
         if self.map_radius == "posterior":
             e = confidence.map_radius_posterior(**common)
@@ -147,8 +146,8 @@ class RidgeMap(RegressionMap):
         return self.radius_scale * e
 
     def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-        """Of a draw of Phi: what it says of one row and of another is as correlated as they are alike."""
-        if (X[:1] == X).all():  # one context: its width says all
+        """From draws of Phi, so that similar rows have correlated deviations."""
+        if (X[:1] == X).all():  # one context: its width is enough
             return super()._deviations(X[:1], size, rng)
         F = _f(self, X)
         off = self._models.draws(size * self.dim_z, rng) @ F.T

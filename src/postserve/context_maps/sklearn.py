@@ -17,12 +17,11 @@ from postserve.validation import integer, matrix
 class SklearnMap(PairsMap):
     """phi_hat by a regressor: partial_fit where it has one, else refits when the pairs have doubled.
 
-    The regressor is cloned, gets a fixed random_state where it had none, and is wrapped in a
-    MultiOutputRegressor where it predicts one number only. Before the first fit (after `first_fit`
-    pairs; the first pair with partial_fit) the mean of the pairs so far is predicted. Refits keep
-    all pairs; one that fails warns, and is tried again when they have doubled. Saving names the
-    regressor: with partial_fit, hand the fitted `regressor` back on loading; otherwise any equal
-    one, which is refitted from the kept pairs. The radius is Assumption 1's.
+    The regressor is cloned, gets a fixed random_state if it has none, and is wrapped in a
+    MultiOutputRegressor if it predicts a single number. Before the first fit (after `first_fit` pairs; with
+    partial_fit the first pair) the mean of the pairs is predicted. Refits use all pairs; one that fails
+    warns, and is tried again when they have doubled. On loading, hand back the fitted `regressor` if it has
+    partial_fit, otherwise any equal one, which is refitted on the kept pairs. The radius is Assumption 1's.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> phi_hat = SklearnMap(dim_x=1, dim_z=2, regressor=DecisionTreeRegressor())
@@ -50,8 +49,8 @@ class SklearnMap(PairsMap):
         self.incremental = hasattr(self.regressor, "partial_fit")
         self._given = regressor
         self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else ALL)
-        self._fitted_on = (0, 0)  # the fit in force used the pairs from the first to before the second
-        self._tried = 0  # how many pairs there were at the last refit, whether or not it went well
+        self._fitted_on = (0, 0)  # the range of pairs used by the present fit
+        self._tried = 0  # the number of pairs at the last attempt to refit
 
     def forget(self, keep: float) -> None:
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
@@ -90,7 +89,7 @@ class SklearnMap(PairsMap):
         X, Z = self._pairs.at(np.arange(start, stop))
         fitted = clone(self.regressor)
         fitted.fit(X, self._target(Z))
-        fitted.predict(X[:1])  # some, as nearest neighbours, find only now that the pairs are too few
+        fitted.predict(X[:1])  # some, such as nearest neighbours, only now notice too few pairs
         self.regressor = fitted
         self._fitted_on = (start, stop)
 
@@ -125,7 +124,7 @@ class SklearnMap(PairsMap):
 
 
 def _prepare(regressor: Any, dim_z: int) -> Any:
-    """A clone that repeats itself and predicts dim_z numbers."""
+    """A clone that is deterministic and predicts dim_z numbers."""
     from sklearn.base import clone, is_classifier
     from sklearn.multioutput import MultiOutputRegressor
     from sklearn.utils import get_tags
@@ -142,7 +141,7 @@ def _prepare(regressor: Any, dim_z: int) -> Any:
 
 
 def _parameters(regressor: Any) -> str:
-    """Class and parameters, to know a regressor again; of objects among them, only their type."""
+    """Class and parameters, to recognise a regressor; of objects among them only the type."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray | np.generic):
