@@ -1,4 +1,4 @@
-"""Rewards that never came: how much those that did must count for them."""
+"""Missing rewards: weights for the rows that have one."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,16 +9,15 @@ from postserve.types import FloatArray
 from postserve.validation import matrix
 
 LEAST = 0.05
-"""No row counts for more than twenty."""
+"""The least probability: no row counts for more than twenty."""
 
 
 def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> FloatArray:
-    """1 over the probability that a row's reward came, given x, z and the arm; 0 where it did not.
+    """1 over the probability that a row has a reward, given x, z and the arm; 0 for rows without one.
 
-    The probability is a logistic regression's over all rows; the mean weight of those that came is 1. Values
-    weighted so are right where, given all that, it is left to chance whose reward is missing. What else is
-    known of every row and bears on it (that a patient stopped early) can be given as `also`, one column each:
-    no policy sees it.
+    The probability is a logistic regression's over all rows; the mean weight of rows with a reward is 1.
+    Values with these weights are right if, given all that, rewards are missing at random. `also` has more
+    columns that help to predict it (that a patient stopped early): no policy sees them.
 
     >>> from postserve import LoggedRounds
     >>> rng = np.random.default_rng(0)
@@ -30,7 +29,7 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
     >>> bool(rewards[seen].mean() < -0.3), bool(abs(np.average(rewards[seen], weights=weights[seen])) < 0.1)
     (True, True)
     """
-    from sklearn.linear_model import LogisticRegression  # here, as it takes a second
+    from sklearn.linear_model import LogisticRegression  # here, as importing it takes a second
 
     if not isinstance(log, LoggedRounds):
         raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds")

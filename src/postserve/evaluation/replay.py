@@ -1,8 +1,8 @@
-"""A policy's value from rounds that someone else served at random.
+"""A policy's value from rounds that another one served at random.
 
-Li, Chu, Langford and Wang (2011): go through the log in its order, let the policy choose for each x, and keep
-the rows in which it chose what had been served. Where arms were served at random, these rows are what the
-policy would have met.
+Li, Chu, Langford and Wang (2011): go through the log in order, let the policy choose for each x, and keep the
+rows in which it chose the arm that was served. If arms were served at random, the policy would have met
+rounds like these.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -20,10 +20,9 @@ Method = Literal["rejection", "weighted"]
 
 
 class Replay(NamedTuple):
-    """What a replay counted: rows of the log in the order met, what they gave, and how much they weigh.
+    """The rows of the log that a replay counted, in order, with their arms, rewards and weights.
 
-    `offered` is the weight of all rows that it went through and whose reward came: their number, unless the
-    log has weights.
+    `offered` is the total weight of all rows with a reward: their number, unless the log has weights.
     """
 
     rows: IntArray
@@ -34,7 +33,7 @@ class Replay(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The mean reward: sum of weight·reward over the sum of weights; NaN where no row counted."""
+        """The mean reward: sum of weight·reward over the sum of weights; NaN if no row counted."""
         total = float(self.weights.sum())
         return float(self.weights @ self.rewards) / total if total > 0.0 else float("nan")
 
@@ -47,16 +46,16 @@ class Replay(NamedTuple):
 def replay(
     policy: Any, log: LoggedRounds | Rounds, rng: np.random.Generator, *, method: Method = "rejection"
 ) -> Replay:
-    """Let a policy choose for each logged x in turn, learn from what it may, and say what it would have got.
+    """Let a policy choose for each logged x in turn and learn from what it may see; returns what it earned.
 
-    "rejection": only rows whose arm the policy chose count, and only from these it learns: it plays as it
-    would have, for fewer rounds. Where arms were not equally likely, such a row is kept with a chance
-    inversely proportional to its propensity. "weighted": the policy learns from every row, as it could from
-    the log, and a row counts with the probability that the policy, as it stood, gives to the row's arm, over
-    its propensity: more rows, for a policy that need not explore.
+    "rejection": only rows with the arm that the policy chose count, and it learns only from these: it plays
+    as it would have, for fewer rounds. If arms were not equally likely, such a row is kept with a probability
+    inversely proportional to its propensity. "weighted": the policy learns from every row, and a row counts
+    with the probability that the policy gives to its arm at that time, over its propensity: more rows, for a
+    policy that need not explore.
 
-    Where `log` is a `Rounds` block, every arm's reward is known, so every row counts and nothing is rejected.
-    A log's reward that never came (NaN) is not counted; the row's z still teaches phi.
+    If `log` is a `Rounds` block, every arm's reward is known and every row counts. A log's missing rewards
+    (NaN) do not count; the z of these rows still teaches phi.
 
     >>> from postserve import LinUCB, LoggedRounds
     >>> rng = np.random.default_rng(0)
@@ -101,9 +100,8 @@ def _weighted(policy: Any, log: LoggedRounds) -> Replay:
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
         found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z)))
         if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
-            raise InvalidInput(
-                f"the policy's propensities are {found!r:.60}, wanted {log.n_arms} probabilities, one per arm"
-            )
+            got = f"the policy's propensities are {found!r:.60}"
+            raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities, one per arm")
         chances[row] = found[arm]
         _learn(policy, x, arm, z, log.rewards[row])
     return _replay(log, np.arange(len(log)), log.weights * chances / log.propensities)
@@ -130,7 +128,7 @@ def _require(policy: Any, *verbs: str) -> None:
 
 
 def _require_arms(policy: Any, n_arms: int) -> None:
-    """Where a policy says which arms it has, they are the log's; none are those of a decision set's rows."""
+    """Raise if the policy's arms are not the log's; a policy for decision sets has none."""
     arms = tuple(getattr(policy, "arms", ()))
     if arms and arms != tuple(range(n_arms)):
         raise InvalidInput(f"the policy has arms {arms!r:.60}, wanted 0 to {n_arms - 1} as the log has")

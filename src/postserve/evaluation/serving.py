@@ -1,4 +1,4 @@
-"""Rounds as potential outcomes, one by one: checked, and what of them belongs to the arm that was chosen."""
+"""Rounds as potential outcomes: checks, and the part that belongs to the chosen arm."""
 
 from collections.abc import Iterator
 from itertools import repeat
@@ -18,7 +18,7 @@ def each(rounds: Rounds) -> Iterator[tuple[Any, ...]]:
 
 
 def column_of(arm: Any, eligible: IntArray | None, k: int) -> int:
-    """Where the chosen arm is among the round's columns."""
+    """The column of the chosen arm."""
     if isinstance(arm, int | np.integer) and not isinstance(arm, bool):
         if eligible is None and 0 <= arm < k:
             return int(arm)
@@ -38,7 +38,7 @@ def checked(
     dim_z: int | None = None,
     n_arms: int | None = None,
 ) -> Rounds:
-    """The block, of arrays that are finite and fit together, or a word on what does not; None leaves free."""
+    """The block, checked to be finite and of matching shapes; None leaves a size free."""
     n = len(rounds.x) if n is None and np.ndim(rounds.x) else n
     ids = None if rounds.arms is None else _checked_ids(f"{where}.arms", rounds.arms, n)
     k = n_arms if ids is None else ids.shape[1]
@@ -52,7 +52,7 @@ def checked(
 
 
 def served(rows: FloatArray, i: int) -> FloatArray:
-    """The context of column i: its own, or the one that all arms share."""
+    """The context of column i: its own, or the one for all arms."""
     return rows if rows.ndim == 1 else np.asarray(rows[i])
 
 
