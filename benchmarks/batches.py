@@ -1,6 +1,7 @@
 """A batch of 1,000 contexts, as a ratio to the matrix product it cannot do without."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from benchmarks.streams import SCENARIOS, Stream, rewards, stream
 from benchmarks.timing import seconds
 from postserve import LinUCB
+from postserve.types import FloatArray
 
 BATCH, PULLS = 1000, 64
 
@@ -23,7 +25,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
         policy = trained(n_arms, dim, rounds, 400 if name == "a" else PULLS)
         X = rng.standard_normal((BATCH, dim))
         product = _inverses_one_by_one(X, n_arms) if name == "a" else _packed(n_arms, dim)
-        ours, bare = _in_turn(lambda p=policy, X=X: p.select_batch(X, rng), product, repeats)
+        ours, bare = _in_turn(partial(policy.select_batch, X, rng), product, repeats)
         found = {"us": 1e6 * ours / BATCH, "reference_us": 1e6 * bare / BATCH, "ratio": ours / bare}
         yield f"select_batch {name}, weights {weights}, one context of 1,000", found
         if weights == "equal":
@@ -31,13 +33,18 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
         sizes = {}
         for size in (1, 10, 100, 1000):
             again = repeats if size == BATCH else 5 * repeats
-            taken = seconds(lambda p=policy, rows=X[:size]: p.select_batch(rows, rng), again)
+            taken = seconds(partial(policy.select_batch, X[:size], rng), again)
             sizes[str(size)] = 1e6 * taken / size
-        alone = seconds(lambda p=policy, X=X: [p.select(x, rng) for x in X], 3)
+        alone = seconds(partial(_one_by_one, policy, X, rng), 3)
         sizes["select by itself"] = 1e6 * alone / BATCH
         yield f"select_batch {name}, microseconds per context by size of the batch", sizes
     for name in ("a", "c"):
         yield f"update_batch {name} over update row by row", _updates(name, repeats)
+
+
+def _one_by_one(policy: LinUCB, X: FloatArray, rng: np.random.Generator) -> None:
+    for x in X:
+        policy.select(x, rng)
 
 
 def trained(n_arms: int, dim: int, rounds: Stream, pulls: int) -> LinUCB:

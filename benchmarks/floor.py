@@ -39,7 +39,7 @@ def _total(values: Any) -> float:
     return total
 
 
-@numba.njit
+@numba.njit()
 def _repeated(values: Any, times: int) -> float:
     total = 0.0
     for i in range(times):

@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from typing import Any
 
 from benchmarks.timing import seconds
@@ -47,7 +48,7 @@ def measure(quick: bool = False) -> dict[str, Any]:
     times: dict[str, list[float]] = {name: [] for name in statements}
     for i in range(6 if quick else 16):
         for name, code in statements.items():
-            taken = seconds(lambda code=code: _run(code))
+            taken = seconds(partial(_run, code))
             if i:  # the first fills the caches
                 times[name].append(taken)
     medians = {name: statistics.median(values) for name, values in times.items()}

@@ -5,6 +5,7 @@ Ten paired seeds, T = 1000 with the paper's dimensions, T = 2000 on the reward t
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ def policies(env: Any) -> dict[str, Any]:
     def phi_hat(ridge: Any = "evidence") -> RidgeMap:
         return RidgeMap(env.dim_x, env.dim_z, features=env.features, ridge=ridge)
 
+    def with_radius(radius: float) -> PoLinUCB:
+        return PoLinUCB(env.n_arms, phi_hat(1.0), ridge=1.0, arm_radius=radius)
+
     made: dict[str, Callable[[], Any]] = {
         "PoLinUCB": lambda: PoLinUCB(env.n_arms, phi_hat()),
         "RobustPoLinUCB": lambda: RobustPoLinUCB(env.n_arms, phi_hat()),
@@ -40,13 +44,11 @@ def policies(env: Any) -> dict[str, Any]:
         "LinUCBOracle": lambda: LinUCBOracle(env.n_arms, env.dim_x, env.dim_z),
     }
     for radius in RADII:
-        made[f"ridge 1, radius {radius}"] = lambda radius=radius: PoLinUCB(
-            env.n_arms, phi_hat(1.0), ridge=1.0, arm_radius=radius
-        )
+        made[f"ridge 1, radius {radius}"] = partial(with_radius, radius)
     return made
 
 
-def run(kind: str, seed: int, name: str) -> tuple[float, list[float]]:
+def run(kind: Any, seed: int, name: str) -> tuple[float, list[float]]:
     """Final regret, and (sigma², tau_x², tau_z², …) as learnt."""
     env: Any = NonlinearReward(seed) if kind == "nonlinear" else SyntheticEnvironment(kind, seed=seed)
     policy = policies(env)[name]()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -61,7 +62,7 @@ def fill(results: dict[str, Any], page: Path) -> list[Path]:
         table = "\n".join(_lines(found, section))
         text = re.sub(
             rf"(<!-- {section} -->\n).*?(<!-- end -->)",
-            lambda m, t=table: f"{m[1]}{t}\n{m[2]}",
+            partial(_filled, table),
             text,
             flags=re.S,
         )
@@ -69,6 +70,10 @@ def fill(results: dict[str, Any], page: Path) -> list[Path]:
     _draw_peers(found, page.with_name("performance.png"))
     _draw_scaling(found["scaling"], page.with_name("scaling.png"))
     return [page, page.with_name("performance.png"), page.with_name("scaling.png")]
+
+
+def _filled(table: str, marks: re.Match[str]) -> str:
+    return f"{marks[1]}{table}\n{marks[2]}"
 
 
 def line(value: Any) -> str:

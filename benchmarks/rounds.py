@@ -1,6 +1,7 @@
 """One round, select and update, as a ratio to plain numpy in the same process (medians of blocks in turn)."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
     for name in ("a", "d"):
         n_arms, dim = SCENARIOS[name]
         whole = from_cold(
-            lambda n_arms=n_arms, dim=dim: Defaults(n_arms, dim),
-            lambda n_arms=n_arms, dim=dim: NumpyLinUCB(n_arms, dim),
+            partial(Defaults, n_arms, dim),
+            partial(NumpyLinUCB, n_arms, dim),
             stream(n_arms, dim),
             rounds=1000 if quick else 5000,
             repeats=1 if quick else 3,

@@ -1,6 +1,7 @@
 """A whole study: seeds x five policies x T rounds of the paper's world, 10 arms with 100 + 5 dimensions."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from benchmarks.rounds import DIM_X, DIM_Z, PlainPo
@@ -24,7 +25,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
     for kind, policies in kinds.items():
         plain = sum(play(PlainPo(10, DIM_X, DIM_Z), post_stream(10, DIM_X, DIM_Z), range(horizon)))
         for engine in ("local=1", "local"):
-            taken = seconds(lambda p=policies, e=engine: _study(p, seeds, horizon, e))
+            taken = seconds(partial(_study, policies, seeds, horizon, engine))
             name = f"{seeds} seeds x 5 policies x {horizon}, {kind}, engine {engine}"
             yield name, {"seconds": taken, "ratio": taken / (plain * 5 * seeds * horizon)}
 

@@ -7,12 +7,13 @@ cores (`make test`), those that start clusters, browsers or commands are kept ap
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,11 +43,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class InGroups(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            return _group_of(nodeid)
-
-    return InGroups(config, log)
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _group_of
+    return scheduler
 
 
 def _group_of(nodeid: str) -> str:
@@ -57,7 +56,7 @@ def _group_of(nodeid: str) -> str:
     return name if name in SHARE_A_FIXTURE else nodeid
 
 
-def _refuse_skip(report: Any) -> Any:
+def _refuse_skip(report: Report) -> Report:
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI") == "true":
         report.outcome = "failed"
         report.longrepr = f"skipped under CI=true: {report.longrepr}"

@@ -9,4 +9,5 @@ from postserve.types import FloatArray
 def part(models: Regressions, name: str) -> FloatArray:
     """The gram, moment, inverse or weights of all models, or an attribute of them."""
     found: Any = getattr(models, f"{name}_of", None)
-    return found() if found else getattr(models, name)
+    of_all: FloatArray = found() if found else getattr(models, name)
+    return of_all

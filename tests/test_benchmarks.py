@@ -8,7 +8,7 @@ from benchmarks.timing import from_cold, in_turn
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_the_reference_chooses_as_linucb_does(large):
+def test_the_reference_chooses_as_linucb_does(large: bool) -> None:
     ours, reference, world = Ours(4, 6), NumpyLinUCB(4, 6), stream(4, 6)
     reference.large = large
     for t in range(300):
@@ -22,14 +22,14 @@ def test_the_reference_chooses_as_linucb_does(large):
 @pytest.mark.parametrize(
     ("weights", "least", "most"), [("apart", 5.0, 12.0), ("unit", 0.6, 1.5), ("equal", 0.0, 1e-12)]
 )
-def test_how_far_the_arms_of_a_stream_are_apart(weights, least, most):
+def test_how_far_the_arms_of_a_stream_are_apart(weights: str, least: float, most: float) -> None:
     world = stream(50, 64, weights=weights)
     paid = [world.reward(0, arm) for arm in range(50)]
     assert least <= np.std(paid) <= most
     assert world.reward(0, 3) == stream(50, 64, weights=weights).reward(len(world.X), 3)
 
 
-def test_players_in_turn_are_clocked_apart():
+def test_players_in_turn_are_clocked_apart() -> None:
     world = stream(5, 8)
     for found in (
         in_turn(NumpyLinUCB(5, 8), NumpyLinUCB(5, 8), world, warm=50, block=10, blocks=5),
@@ -40,12 +40,12 @@ def test_players_in_turn_are_clocked_apart():
         assert found["ratio"]["round"] > 0.0
 
 
-def test_a_spent_budget_ends_the_rounds():
+def test_a_spent_budget_ends_the_rounds() -> None:
     world = stream(5, 8)
     found = from_cold(lambda: NumpyLinUCB(5, 8), lambda: NumpyLinUCB(5, 8), world, budget=0.0)
     assert found["rounds"] == 1
 
 
-def test_what_is_slower_or_missing_is_named():
+def test_what_is_slower_or_missing_is_named() -> None:
     committed = {"kept": 1.0, "slower": 1.0, "gone": 1.0}
     assert exceeding({"kept": 1.3, "slower": 1.4, "new": 9.0}, committed, 0.35) == ["slower", "gone"]

@@ -17,7 +17,6 @@ import pytest
 from tests.waiting import PATIENCE, wait_until
 from typer.testing import CliRunner
 
-from postserve import files
 from postserve.cli import app
 from postserve.experiments.figures import FIGURES
 
@@ -245,7 +244,7 @@ def test_a_disk_that_fills_while_cells_are_kept(tmp_path: Path, monkeypatch: pyt
         if calls > 2 * 5:  # a cell and its digest
             raise OSError(28, "No space left on device", "somewhere")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     result = postserve("reproduce", *SMALL, "--engine", "local=1", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "No space left on device" in result.output

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.untyped import untyped
 
 import postserve
 
@@ -39,7 +40,7 @@ def test_every_public_name_resolves_and_says_what_it_is() -> None:
     assert sorted(postserve.__all__) == postserve.__all__
     assert set(postserve.__all__) <= set(dir(postserve))
     with pytest.raises(AttributeError, match="Nonesuch"):
-        _ = postserve.Nonesuch
+        _ = untyped(postserve).Nonesuch
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
+from tests.untyped import untyped
 
 from postserve import (
     Decision,
@@ -31,58 +32,58 @@ from postserve.types import FloatArray
     ("make", "wanted"),
     [
         (lambda: LinUCB(0, 2), "n_arms"),
-        (lambda: LinUCB(2.0, 2), "n_arms"),
+        (lambda: LinUCB(untyped(2.0), 2), "n_arms"),
         (lambda: LinUCB(2, 0), "dim_x"),
         (lambda: LinUCB(2, 2, ridge=0.0), "ridge"),
         (lambda: LinUCB(2, 2, ridge=-1.0), "ridge"),
-        (lambda: LinUCB(2, 2, ridge="lasso"), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=untyped("lasso")), "ridge"),
         (lambda: LinUCB(2, 2, ridge=np.nan), "ridge"),
         (lambda: LinUCB(2, 2, ridge=(1.0, 2.0)), "no z"),
-        (lambda: LinUCB(2, 2, ridge=np.array([[1.0]])), "ridge"),
+        (lambda: LinUCB(2, 2, ridge=untyped(np.array([[1.0]]))), "ridge"),
         (lambda: LinUCB(2, 2, ridge=1e-320), "ridge"),
         (lambda: LinUCB(2, 2, ridge=True), "ridge"),
-        (lambda: PoLinUCB(2, RidgeMap), "context map"),
-        (lambda: PerArmMap(RidgeMap), "context map"),
-        (lambda: EpsilonGreedy(LinUCB), "chooses from x"),
+        (lambda: PoLinUCB(2, untyped(RidgeMap)), "context map"),
+        (lambda: PerArmMap(untyped(RidgeMap)), "context map"),
+        (lambda: EpsilonGreedy(untyped(LinUCB)), "chooses from x"),
         (lambda: SklearnMap(2, 1, LinearRegression), "regressor"),
         (lambda: SklearnMap(2, 1, LogisticRegression()), "regressor"),
         (lambda: RidgeMap(2, 2, noise_scale=[[1.0], [1.0, 2.0]]), "noise_scale"),
         (lambda: KnownMap(2, 1, function=lambda x: ["a"]).predict([1.0, 2.0]), "function"),
         (lambda: KnownMap(2, 1, function=lambda x: x).forget(np.nan), "keep"),
-        (lambda: RidgeMap(2, 1).predict([1.0, 2.0], 3), "arms"),
-        (lambda: PerArmMap(RidgeMap(2, 1)).predict([1.0, 2.0], ["a"]), "arms"),
-        (lambda: SyntheticEnvironment("linear").rounds(3, None), "rng"),
+        (lambda: RidgeMap(2, 1).predict([1.0, 2.0], untyped(3)), "arms"),
+        (lambda: PerArmMap(RidgeMap(2, 1)).predict([1.0, 2.0], untyped(["a"])), "arms"),
+        (lambda: SyntheticEnvironment("linear").rounds(3, untyped(None)), "rng"),
         (lambda: LinUCB(2, 2).update_batch([[1.0, 2.0]], [[0], [1, 2]], None, [1.0]), "arms"),
         (lambda: LinUCB(2, 2).update([1.0, 2.0], 0, None, 10**400), "reward"),
         (lambda: LinUCB(2, 2).forget(map=0.5), "no map"),
         (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, 2.0, 3.0)), "pair"),
         (lambda: LinUCBOracle(2, 2, 1, ridge=(1.0, -2.0)), "ridge"),
-        (lambda: LinUCBOracle(2, 2, 1, missing_z="impute"), "missing_z"),
+        (lambda: LinUCBOracle(2, 2, 1, missing_z=untyped("impute")), "missing_z"),
         (lambda: LinUCB(2, 2, delta=0.0), "delta"),
         (lambda: LinUCB(2, 2, delta=1.0), "delta"),
-        (lambda: LinUCB(2, 2, arm_radius="wide"), "arm_radius"),
+        (lambda: LinUCB(2, 2, arm_radius=untyped("wide")), "arm_radius"),
         (lambda: LinUCB(2, 2, arm_radius=-1.0), "arm_radius"),
         (lambda: LinUCB(2, 2, arm_radius="closed_form"), "u_bound"),
         (lambda: LinUCB(2, 2, exploration=-0.1), "exploration"),
-        (lambda: LinUCB(2, 2, intercept=1), "intercept"),
-        (lambda: PoLinUCB(2, RidgeMap(2, 1), optimism="hope"), "optimism"),
-        (lambda: PoLinUCB(2, RidgeMap(2, 1), missing_z="guess"), "missing_z"),
-        (lambda: PoLinUCB(2, object()), "context map"),
-        (lambda: LinUCBPhiHat(2, RidgeMap(2, 1), prediction="during"), "prediction"),
+        (lambda: LinUCB(2, 2, intercept=untyped(1)), "intercept"),
+        (lambda: PoLinUCB(2, RidgeMap(2, 1), optimism=untyped("hope")), "optimism"),
+        (lambda: PoLinUCB(2, RidgeMap(2, 1), missing_z=untyped("guess")), "missing_z"),
+        (lambda: PoLinUCB(2, untyped(object())), "context map"),
+        (lambda: LinUCBPhiHat(2, RidgeMap(2, 1), prediction=untyped("during")), "prediction"),
         (lambda: LinUCBPhiHat(2, RidgeMap(2, 1), arm_radius="determinant"), "u_bound"),
         (lambda: EpsilonGreedy(RandomPolicy(2), epsilon=1.1), "epsilon"),
         (lambda: RidgeMap(2, 1, ridge=0.0), "ridge"),
         (lambda: RidgeMap(2, 1, delta=2.0), "delta"),
         (lambda: RidgeMap(2, 1, map_rate=0.6), "map_rate"),
-        (lambda: RidgeMap(2, 1, map_radius="wide"), "map_radius"),
+        (lambda: RidgeMap(2, 1, map_radius=untyped("wide")), "map_radius"),
         (lambda: RidgeMap(2, 2, noise_scale=[1.0]), "noise_scale"),
-        (lambda: RidgeMap(2, 1, features=3), "features"),
+        (lambda: RidgeMap(2, 1, features=untyped(3)), "features"),
         (lambda: RidgeMap(2, 1, features=lambda x: x[5]), "features"),
         (lambda: RidgeMap(2, 1, features=lambda x: x[None]), "features"),
-        (lambda: PerArmMap(3), "context map"),
+        (lambda: PerArmMap(untyped(3)), "context map"),
         (lambda: PerArmMap(RidgeMap(1, 1)).merge(PerArmMap(RidgeMap(2, 3))), "template.dim_x"),
         (lambda: RidgeMap(2, 1, noise_scale=True), "noise_scale"),
-        (lambda: KnownMap(2, 1, function=3), "callable"),
+        (lambda: KnownMap(2, 1, function=untyped(3)), "callable"),
     ],
 )
 def test_bad_settings_say_what_was_wanted(make: Any, wanted: str) -> None:
@@ -93,7 +94,7 @@ def test_bad_settings_say_what_was_wanted(make: Any, wanted: str) -> None:
 
 def test_an_unknown_option_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="alpha"):
-        LinUCB(2, 2, alpha=1.0)
+        untyped(LinUCB)(2, 2, alpha=1.0)
 
 
 def test_features_that_fail_in_mid_run_change_nothing() -> None:
@@ -102,11 +103,13 @@ def test_features_that_fail_in_mid_run_change_nothing() -> None:
 
     policy = PoLinUCB(2, RidgeMap(2, 1, features=fragile))
     policy.update([1.0, 1.0], 0, [1.0], 1.0)
-    before = policy.weights, policy.context_map.weights
+    phi_hat = policy.context_map
+    assert isinstance(phi_hat, RidgeMap)
+    before = policy.weights, phi_hat.weights
     with pytest.raises(InvalidInput, match="features"):
         policy.update([9.0, 1.0], 0, [1.0], 1.0)
     assert np.array_equal(policy.weights, before[0])
-    assert np.array_equal(policy.context_map.weights, before[1])
+    assert np.array_equal(phi_hat.weights, before[1])
 
 
 class OddMap(KnownMap):
@@ -148,13 +151,14 @@ def test_a_batch_with_a_row_whose_features_fail_teaches_nothing() -> None:
     with pytest.raises(InvalidInput, match="features"):
         policy.update_batch([[1.0], [1e30]], [0, 1], [[1.0], [1.0]], [1.0, 1.0])
     assert policy.pulls.sum() == 0.0
+    assert isinstance(policy.context_map, RidgeMap)
     assert not policy.context_map.weights.any()
 
 
 def test_fractions_and_masked_arrays() -> None:
     policy = LinUCB(2, 1)
-    policy.update([1.0], 0, None, Fraction(1, 2))
-    policy.forget(arms=Fraction(1, 2))
+    policy.update([1.0], 0, None, untyped(Fraction(1, 2)))
+    policy.forget(arms=untyped(Fraction(1, 2)))
     assert policy.pulls[0] == 0.5
     with pytest.raises(InvalidInput, match="masked"):
         policy.select(np.ma.array([9.0], mask=[True]), np.random.default_rng(0))
@@ -184,7 +188,7 @@ def test_messages_say_what_got_wanted() -> None:
 
 def test_integers_booleans_and_lists_are_numbers_too() -> None:
     policy = LinUCB(2, 2)
-    policy.update([1, 0], np.int64(1), None, True)
+    policy.update([1, 0], untyped(np.int64(1)), None, True)
     assert policy.select(np.array([1, 0], dtype=np.int8), np.random.default_rng(0)) == Decision(1, 1.0)
 
 

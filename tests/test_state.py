@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 import pytest
 from tests.own_map import OwnTotal
+from tests.untyped import untyped
 
 import postserve
 from postserve import (
@@ -249,7 +250,8 @@ def test_a_header_of_another_shape_is_refused(path: Path, entry: Any) -> None:
 
 
 def test_settings_given_as_numpy_scalars_need_no_handing_back(tmp_path: Path) -> None:
-    policy = LinUCB(2, 3, ridge=np.float32(2.0), exploration=np.int64(3), intercept=np.bool_(True))
+    numpys = {"ridge": np.float32(2.0), "exploration": np.int64(3), "intercept": np.bool_(True)}
+    policy = LinUCB(2, 3, **untyped(numpys))
     policy.save(tmp_path / "state")
     loaded = postserve.load(tmp_path / "state")
     assert repr(loaded) == "LinUCB(n_arms=2, dim_x=3, ridge=2.0, exploration=3.0, intercept=True)"
@@ -329,7 +331,7 @@ class WantsMore(ArmOptions, total=False):
 class OwnOptions(LinUCB):
     def __init__(self, n_arms: int, dim_x: int, **options: Unpack[WantsMore]) -> None:
         self.least = options.pop("least", 1.0)
-        super().__init__(n_arms, dim_x, **options)
+        super().__init__(n_arms, dim_x, **untyped(options))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.untyped import untyped
 
 from postserve import (
     EpsilonGreedy,
@@ -144,9 +145,12 @@ def test_features_need_an_example() -> None:
 
 
 def test_collection_rests_only_while_a_kernel_of_ours_is_compiled() -> None:
-    kernel = SimpleNamespace(py_func=models.learn.py_func)
+    kernel = SimpleNamespace(py_func=untyped(models.learn).py_func)
     other = SimpleNamespace(py_func=test_features_need_an_example)
-    listener, ours, theirs = WithoutCollection(), *(Event({"dispatcher": d}) for d in (kernel, other))
+    listener, ours, theirs = (
+        WithoutCollection(),
+        *(untyped(Event({"dispatcher": d})) for d in (kernel, other)),
+    )
     assert gc.isenabled()
     listener.on_start(theirs)
     assert gc.isenabled()

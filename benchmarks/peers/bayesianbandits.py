@@ -19,7 +19,8 @@ class BayesianBandits:
         return x[None]
 
     def select(self, row: Any) -> int:
-        return self.agent.pull(row)[0]
+        arm: int = self.agent.pull(row)[0]
+        return arm
 
     def update(self, row: Any, arm: int, reward: float) -> None:
         self.agent.select_for_update(arm).update(row, [reward])

@@ -20,7 +20,8 @@ class MABWiser:
         return x[None]
 
     def select(self, row: Any) -> int:
-        return self.mab.predict(row)
+        arm: int = self.mab.predict(row)
+        return arm
 
     def update(self, row: Any, arm: int, reward: float) -> None:
         self.mab.partial_fit([arm], [reward], row)

@@ -18,7 +18,8 @@ class River:
         return dict(enumerate(x.tolist()))
 
     def select(self, features: Any) -> int:
-        return self.policy.pull(self.arms, context=features)
+        arm: int = self.policy.pull(self.arms, context=features)
+        return arm
 
     def update(self, features: Any, arm: int, reward: float) -> None:
         self.policy.update(arm, features, reward)

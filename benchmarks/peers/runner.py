@@ -39,7 +39,7 @@ def agreement(make: Any, rounds: int = 300) -> float:
         player.update(native(x), arm, world.reward(t, arm))
         reference.update(x, arm, world.reward(t, arm))
     asked = [world.x(t) for t in range(rounds, rounds + 100)]
-    return sum(player.select(native(x)) == reference.select(x) for x in asked) / len(asked)
+    return sum(bool(player.select(native(x)) == reference.select(x)) for x in asked) / len(asked)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.untyped import untyped
 
 from postserve import (
     ActionDependentEnvironment,
@@ -140,9 +141,9 @@ def test_a_broken_policy_is_caught(make: Callable[[], Any], message: str) -> Non
 
 def test_an_object_in_place_of_a_maker_is_said_plainly() -> None:
     with pytest.raises(AssertionError, match="wanted a function"):
-        conformance.check_policy(RandomPolicy(3))
+        conformance.check_policy(untyped(RandomPolicy(3)))
     with pytest.raises(AssertionError, match="wanted a function"):
-        conformance.check_context_map(RidgeMap(3, 2))
+        conformance.check_context_map(untyped(RidgeMap(3, 2)))
 
 
 class OneRowForAll(RidgeMap):

@@ -1,7 +1,7 @@
 """Every public policy, map and environment, in several settings, through every check."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -219,7 +219,7 @@ ENVIRONMENTS: dict[str, Make] = {
 }
 
 
-def _cases(makes: dict[str, Make], checks: Any) -> Any:
+def _cases(makes: dict[str, Make], checks: Iterable[Callable[[Make], None]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("make", "check"),
         [

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsRegressor
 from tests.parts import part
+from tests.untyped import untyped
 
 import postserve
 from postserve import HolderEnvironment, InvalidInput, KernelMap, NeighborsMap, StateMismatch
@@ -253,16 +254,15 @@ def test_it_goes_on_bit_by_bit_when_loaded(n: int, tmp_path: Path) -> None:
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     phi_hat = teach(KernelMap(2, 2, landmarks=12), *some_pairs(20, 2))
-    for spoil, wanted in (
-        (lambda arrays: arrays.update(rebuilt_at=np.array([-1])), "rebuilt_at"),
-        (lambda arrays: arrays.update(rebuilt_at=np.array([1])), "landmarks"),
-        (lambda arrays: arrays.update(landmarks_length=np.array([-1.0])), "landmarks_length"),
-        (lambda arrays: arrays.update(landmarks_factor=np.zeros((12, 12))), "landmarks_factor"),
+    for name, damaged, wanted in (
+        ("rebuilt_at", np.array([-1]), "rebuilt_at"),
+        ("rebuilt_at", np.array([1]), "landmarks"),
+        ("landmarks_length", np.array([-1.0]), "landmarks_length"),
+        ("landmarks_factor", np.zeros((12, 12)), "landmarks_factor"),
     ):
         phi_hat.save(tmp_path / "map.npz")
         with np.load(tmp_path / "map.npz") as file:
-            arrays = dict(file)
-        spoil(arrays)
+            arrays = {**file, name: damaged}
         np.savez(tmp_path / "map.npz", **arrays)
         with pytest.raises(StateMismatch, match=wanted):
             postserve.load(tmp_path / "map.npz")
@@ -318,12 +318,12 @@ def test_forgetting_lets_it_follow_a_change(make: Any) -> None:
         (lambda: NeighborsMap(2, 1, smoothness=0.0), "smoothness"),
         (lambda: NeighborsMap(2, 1, smoothness=np.nan), "smoothness"),
         (lambda: NeighborsMap(2, 1, neighbors=0), "neighbors"),
-        (lambda: NeighborsMap(2, 1, neighbors=2.0), "neighbors"),
+        (lambda: NeighborsMap(2, 1, neighbors=untyped(2.0)), "neighbors"),
         (lambda: NeighborsMap(2, 1, map_rate=0.6), "map_rate"),
         (lambda: NeighborsMap(2, 1, ridge=0.0), "ridge"),
         (lambda: KernelMap(2, 1, smoothness=-1.0), "smoothness"),
         (lambda: KernelMap(2, 1, smoothness=51.0), "smoothness"),
-        (lambda: KernelMap(2, 1, length_scale="mean"), "length_scale"),
+        (lambda: KernelMap(2, 1, length_scale=untyped("mean")), "length_scale"),
         (lambda: KernelMap(2, 1, length_scale=0.0), "length_scale"),
         (lambda: KernelMap(2, 1, landmarks=0), "landmarks"),
         (lambda: KernelMap(2, 1, ridge=0.0), "ridge"),

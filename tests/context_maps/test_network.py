@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests import reference
 
 from postserve import NetworkMap, load
+from postserve.context_maps.network import _zeros
 from postserve.linalg.kernels import network as kernels
 from postserve.linalg.kernels.network import Layers
 from postserve.types import FloatArray
@@ -67,7 +68,7 @@ def test_every_step_draws_its_batch_as_if_alone(replay: int) -> None:
     phi_hat = NetworkMap(dim_x, dim_z, hidden=8, batch_size=batch, steps=steps, replay=replay, seed=4)
     twin = NetworkMap(dim_x, dim_z, hidden=8, batch_size=batch, steps=steps, replay=replay, seed=4)
     parameters, draws = copied(layers_of(twin)), twin._rng
-    means, squares = (copied(tuple(map(np.zeros_like, parameters))) for _ in range(2))
+    means, squares = (_zeros(parameters) for _ in range(2))
     x_scale, z_scale = np.zeros((3, dim_x)), np.zeros((3, dim_z))
     world = np.random.default_rng(5)
     pairs: list[tuple[FloatArray, FloatArray]] = []

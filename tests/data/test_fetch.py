@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.pretending import pretend
+from tests.untyped import untyped
 from tests.waiting import PATIENCE
 from typer.testing import CliRunner
 
-from postserve import InvalidInput, files
+from postserve import InvalidInput
 from postserve.cli import app
 from postserve.data import SETS, DataSet, fetch, fetching, find, read_checked
 from postserve.data.showing import whereabouts
@@ -457,7 +458,7 @@ def test_a_disk_that_is_full(known: DataSet, tmp_path: Path, monkeypatch: pytest
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     told = refusal("actg175", tmp_path)
     assert f"{tmp_path / known.place} cannot be written (No space left on device), wanted more room" in told
 
@@ -473,7 +474,7 @@ def test_a_folder_that_is_none(known: DataSet, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=re.escape(message)):
             fetch("actg175", folder=folder)
     with pytest.raises(InvalidInput, match=r"folder is 3 .*, wanted a path"):
-        fetch("actg175", folder=3)  # type: ignore[arg-type]
+        fetch("actg175", folder=untyped(3))
     assert file.read_text() == "mine"
 
 

@@ -244,7 +244,7 @@ def test_numbers_that_are_none_are_refused_not_raised(value: Any) -> None:
 
 
 def test_masked_columns_are_refused() -> None:
-    hidden = np.ma.array(TABLE["spend"], mask=[0, 0, 0, 0, 1])
+    hidden = np.ma.array(TABLE["spend"], mask=[False, False, False, False, True])
     with pytest.raises(InvalidInput, match="column 'spend' has masked entries"):
         load({**TABLE, "spend": hidden})
 
@@ -334,7 +334,7 @@ def test_rounds_of_arrays() -> None:
         ({"arm_names": ["a", "a"]}, "wanted a list of different names"),
         ({"arms": [0, 10**12]}, "arms has 1000000000000 at row 1, wanted arm_names"),
         ({"propensities": 1e-300}, "propensities has 1e-300 at row 0"),
-        ({"rewards": np.ma.array([1.0, 2.0], mask=[0, 1])}, "rewards has masked entries"),
+        ({"rewards": np.ma.array([1.0, 2.0], mask=[False, True])}, "rewards has masked entries"),
         ({"rewards": [[1.0], [1.0, 2.0]]}, "rewards is no array"),
     ],
 )

@@ -44,9 +44,8 @@ def test_ids_become_numbers_without_gaps(
         assert loaded.times.tolist() == [100, 300, 200]
         assert loaded.user_ids[loaded.users].tolist() == [7, 7, 2]
         assert loaded.movie_ids[loaded.movies].tolist() == [30, 10, 30]
-        assert loaded.ratings.dtype == np.float64
-        for column in loaded._replace(ratings=loaded.users):
-            assert column.dtype == np.int64
+        for name, column in loaded._asdict().items():
+            assert column.dtype == (np.float64 if name == "ratings" else np.int64)
             assert column.flags.c_contiguous
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.untyped import untyped
 
 from postserve import (
     ActionDependentEnvironment,
@@ -167,32 +168,32 @@ def test_levels_that_doubles_cannot_see_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
-        (lambda: Synthetic("cubic"), "phi is 'cubic'"),
-        (lambda: Synthetic(3), "phi is 3"),
+        (lambda: Synthetic(untyped("cubic")), "phi is 'cubic'"),
+        (lambda: Synthetic(untyped(3)), "phi is 3"),
         (lambda: Synthetic(lambda X: X[:, 0], dim_x=2, dim_z=1), r"phi\(X\) has shape \(3,\)"),
         (lambda: Synthetic(lambda X: X[:1], dim_x=2, dim_z=2), r"phi\(X\) has shape \(1, 2\)"),
         (lambda: Synthetic(lambda X: X * np.nan, dim_x=2, dim_z=2), "finite"),
         (lambda: Synthetic(lambda X: X @ np.ones(7), dim_x=2, dim_z=2), "phi fails on a batch"),
         (lambda: Synthetic(lambda X: X, dim_x=2, dim_z=2, scale=-1.0), "scale"),
-        (lambda: Synthetic("linear", features=3), "features"),
+        (lambda: Synthetic("linear", features=untyped(3)), "features"),
         (lambda: Synthetic("linear", z_noise=-1.0), "z_noise"),
-        (lambda: Synthetic("linear", z_noise="loud"), "z_noise"),
-        (lambda: Synthetic("linear", z_noise=lambda rng: 1.0), "z_noise fails"),
+        (lambda: Synthetic("linear", z_noise=untyped("loud")), "z_noise"),
+        (lambda: Synthetic("linear", z_noise=untyped(lambda rng: 1.0)), "z_noise fails"),
         (lambda: Synthetic("linear", z_noise=lambda rng, shape: 0.0), "z_noise"),
         (lambda: Synthetic("linear", reward_noise=lambda rng, shape: np.zeros(3)), "reward_noise"),
         (lambda: Synthetic("linear", reward_noise=lambda rng, shape: np.full(shape, np.inf)), "finite"),
-        (lambda: Synthetic("linear", reward_from="x"), "reward_from"),
-        (lambda: Observation1(z_noise=laplace), "z_noise"),
+        (lambda: Synthetic("linear", reward_from=untyped("x")), "reward_from"),
+        (lambda: Observation1(z_noise=untyped(laplace)), "z_noise"),
         (lambda: Observation1(reward_noise=-1.0), "reward_noise"),
         (lambda: HolderEnvironment(0.0), "smoothness"),
         (lambda: HolderEnvironment(np.inf), "smoothness"),
-        (lambda: HolderEnvironment("rough"), "smoothness"),
+        (lambda: HolderEnvironment(untyped("rough")), "smoothness"),
         (lambda: HolderEnvironment(0.5, levels=0), "levels"),
         (lambda: HolderEnvironment(0.5, dim_x=0), "dim_x"),
         (lambda: HolderEnvironment(0.5).phi([1.0, 2.0]), "x has shape"),
-        (lambda: ActionDependentEnvironment("linear", maps="both"), "maps is 'both'"),
+        (lambda: ActionDependentEnvironment("linear", maps=untyped("both")), "maps is 'both'"),
         (lambda: ActionDependentEnvironment(products, dim_x=3, dim_z=2), "wanted a name"),
-        (lambda: ActionDependentEnvironment("cubic"), "phi is 'cubic'"),
+        (lambda: ActionDependentEnvironment(untyped("cubic")), "phi is 'cubic'"),
         (lambda: ActionDependentEnvironment("linear", scale=-1.0), "scale"),
         (lambda: ActionDependentEnvironment("linear", n_arms=3).phi(np.ones(20)), r"x has shape \(20,\)"),
         (lambda: ActionDependentEnvironment("linear", n_arms=3).means(np.ones((2, 20))), "x has shape"),
@@ -203,9 +204,9 @@ def test_levels_that_doubles_cannot_see_change_nothing() -> None:
         (lambda: CatalogueEnvironment("linear").means(np.ones((3, 20))), "x has shape"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[3, 3]), "arms has 3 more"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[1, 100]), "arms is"),
-        (lambda: NonlinearEnvironment(products), "phi is"),
+        (lambda: NonlinearEnvironment(untyped(products)), "phi is"),
         (lambda: NonlinearEnvironment(scale=0.0), "scale"),
-        (lambda: NonlinearEnvironment(z_noise=laplace), "z_noise"),
+        (lambda: NonlinearEnvironment(z_noise=untyped(laplace)), "z_noise"),
         (lambda: NonlinearEnvironment().expected_z_features([1.0]), "x has shape"),
     ],
 )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.untyped import untyped
 
 from postserve import (
     ActionDependentEnvironment,
@@ -43,7 +44,8 @@ class BySign:
         return Decision(int(x[0] > 0.0), 1.0)
 
     def propensities(self, x: Any) -> npt.NDArray[np.float64]:
-        return np.eye(2)[int(x[0] > 0.0)]
+        chances: npt.NDArray[np.float64] = np.eye(2)[int(x[0] > 0.0)]
+        return chances
 
     def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
         self.learnt.append((arm, reward))
@@ -163,8 +165,7 @@ def test_a_row_without_reward_teaches_phi_and_does_not_count(method: Any) -> Non
     assert not set(found.rows.tolist()) & set(range(0, 80, 3))
     assert policy.observed
     assert not any(np.isnan(reward) for _, reward in policy.learnt)
-    for make in (lambda: PoLinUCB(2, RidgeMap(2, 1)), lambda: RobustPoLinUCB(2, PerArmMap(RidgeMap(2, 1)))):
-        learner: Any = make()
+    for learner in (PoLinUCB(2, RidgeMap(2, 1)), RobustPoLinUCB(2, PerArmMap(RidgeMap(2, 1)))):
         found = replay(learner, log, np.random.default_rng(0), method=method)
         assert learner.pulls.sum() == (
             len(found.rows) if method == "rejection" else (~np.isnan(rewards)).sum()
@@ -319,9 +320,9 @@ def test_what_a_policy_lacks_is_told_before_it_learns() -> None:
         (None, log, "rejection", "select"),
     ):
         with pytest.raises(InvalidInput, match=f"has no {verb}, wanted one that does"):
-            replay(policy, rounds, rng, method=method)  # type: ignore[arg-type]
+            replay(untyped(policy), rounds, rng, method=untyped(method))
     with pytest.raises(InvalidInput, match="log is a NoneType"):
-        missing_weights(None)  # type: ignore[arg-type]
+        missing_weights(untyped(None))
 
 
 def test_a_policy_cannot_change_the_log() -> None:

@@ -106,7 +106,7 @@ def functions(folder: Path) -> dict[str, Callable[[int], Any]]:
     def threads(item: int) -> int:
         time.sleep(0.02 * (item % 3))
         np.ones((2, 2)) @ np.ones((2, 2))
-        return max(library["num_threads"] for library in threadpool_info())
+        return max(int(library["num_threads"]) for library in threadpool_info())
 
     def waits_for_the_first(item: int) -> tuple[int, bool]:
         seen, end = folder / "seen", time.monotonic() + PATIENCE

@@ -1,5 +1,7 @@
 """One run: what is random comes from the seed, and a short run begins a long one."""
 
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +17,12 @@ from postserve import (
     PoLinUCB,
     RandomPolicy,
     RidgeMap,
+    Rounds,
     SyntheticEnvironment,
     simulate,
 )
 from postserve.experiments.runner import BLOCK
+from postserve.types import FloatArray
 
 
 def environment(seed: int = 0) -> SyntheticEnvironment:
@@ -85,13 +89,16 @@ def test_a_choice_that_is_no_arm(arm: Any) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["x", "z", "rewards", "means"])
-def test_rounds_that_are_none(spoil: str) -> None:
+def test_rounds_that_are_none(spoil: str, monkeypatch: pytest.MonkeyPatch) -> None:
     env = environment()
     right = env.rounds
+
+    def spoiled(wrong: Callable[[FloatArray], FloatArray], n: int, rng: np.random.Generator) -> Rounds:
+        rounds = right(n, rng)
+        return Rounds(**{**rounds._asdict(), spoil: wrong(getattr(rounds, spoil))})
+
     for wrong in (lambda array: array[:-1], lambda array: array * np.nan, lambda array: array[:, :1]):
-        env.rounds = lambda n, rng, wrong=wrong: right(n, rng)._replace(  # type: ignore[method-assign]
-            **{spoil: wrong(getattr(right(n, rng), spoil))}
-        )
+        monkeypatch.setattr(env, "rounds", partial(spoiled, wrong))
         with pytest.raises(InvalidInput, match=rf"environment.rounds\(n\).{spoil}"):
             simulate(RandomPolicy(3), env, 5, seed=0)
 
@@ -160,7 +167,7 @@ def test_a_short_run_begins_a_long_one_in_blocks_of_a_worlds_own() -> None:
     np.testing.assert_array_equal(long.regret[:35], short.regret)
 
 
-def test_follow_ups_may_depend_on_the_arm_where_contexts_do_not() -> None:
+def test_follow_ups_may_depend_on_the_arm_where_contexts_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     env = environment()
     right = env.rounds
 
@@ -168,7 +175,7 @@ def test_follow_ups_may_depend_on_the_arm_where_contexts_do_not() -> None:
         block = right(n, rng)
         return block._replace(z=block.z[:, None] + np.arange(3.0)[:, None])
 
-    env.rounds = rounds  # type: ignore[method-assign]
+    monkeypatch.setattr(env, "rounds", rounds)
     seen: list[Any] = []
 
     class Second:

@@ -1,5 +1,6 @@
 """Studies: paired, kept as they go, resumed where they stopped, and never shown a stale result."""
 
+import io
 import threading
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,12 @@ def test_no_damaged_byte_comes_to_polars(tmp_path: Path, monkeypatch: pytest.Mon
     frame = pl.DataFrame({"regret": [0.5, 1.5]})
     shown: list[bytes] = []
     read = pl.read_parquet
-    monkeypatch.setattr(pl, "read_parquet", lambda file: (shown.append(file.getvalue()), read(file))[1])
+
+    def showing(file: io.BytesIO) -> pl.DataFrame:
+        shown.append(file.getvalue())
+        return read(file)
+
+    monkeypatch.setattr(pl, "read_parquet", showing)
     with kept_cells(tmp_path) as kept:
         kept.keep("key", frame)
         file = tmp_path / "key.parquet"

@@ -83,10 +83,12 @@ def test_gradient_and_hessian_are_those_of_the_value(seed: int, n: int) -> None:
 def test_the_optimum_is_where_a_general_search_finds_it() -> None:
     from scipy.optimize import minimize
 
+    def value(log_ridge: FloatArray, made: evidence.Objective) -> float:
+        return made.at(log_ridge).value
+
     for seed in range(5):
         sums = sums_of(*rounds(seed, 60))
-        made = objective(sums)
-        found = minimize(lambda p, made=made: made.at(p).value, [-4.0, -4.0], method="Nelder-Mead", tol=1e-9)
+        found = minimize(value, [-4.0, -4.0], args=(objective(sums),), method="Nelder-Mead", tol=1e-9)
         fit = refit(sums, BLOCKS, tolerance=1e-6)
         units = measure_units(sums, BLOCKS)
         assert np.log(fit.ridge / units.blocks) == pytest.approx(found.x, abs=1e-3)

@@ -533,7 +533,13 @@ def test_a_model_of_any_form_leaves_the_others_as_they_are(model: int, ridge: An
 
 
 def bytes_of(policy: LinUCB) -> int:
-    return sum(array.nbytes for array in policy._arms.models.storage)
+    return sum(array.nbytes for array in models_of(policy).storage)
+
+
+def models_of(policy: LinUCB) -> RidgeModels:
+    models = policy._arms.models
+    assert isinstance(models, RidgeModels)
+    return models
 
 
 @pytest.mark.parametrize("ridge", [1.0, "evidence"])
@@ -546,7 +552,7 @@ def test_storage_follows_the_rounds_and_not_the_arms(ridge: Any) -> None:
     dense = [7, 70_000]
     for i in range(200):
         policy.update(rng.standard_normal(dim), dense[i % 2] if i < 80 else 1000 + i, None, rng.normal())
-    storage = policy._arms.models.storage
+    storage = models_of(policy).storage
     assert storage.counts[DENSE_COUNT] == 2
     assert storage.counts[ROW_COUNT] - storage.counts[GAP_COUNT] == 120
     a_row = 8 * (2 * dim + 2 + 2)
@@ -607,7 +613,7 @@ def test_arms_that_learnt_the_same_tie_to_the_last_bit(n_arms: int, intercept: b
     rng = np.random.default_rng(0)
     for rounds, form in ((0, "cold"), (1, "rows"), (4, "rows"), (7, "dense"), (40, "dense")):
         for policy in identical(n_arms, rounds, dim=dim, ridge=ridge, intercept=intercept):
-            assert forms_of(policy._arms.models) == [form] * n_arms
+            assert forms_of(models_of(policy)) == [form] * n_arms
             for _ in range(5):
                 x = rng.standard_normal(dim)
                 require_tie(policy, x, n_arms)

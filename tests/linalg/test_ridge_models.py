@@ -1,5 +1,6 @@
 """The linear core against direct solves, and its kernels against plain numpy."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -184,9 +185,9 @@ def test_what_the_evidence_asks_of_rows_is_what_it_asks_of_sums(
         wanted = [total + part for total, part in zip(wanted, plain, strict=True)]
     assert log_det == pytest.approx(0.0, abs=1e-9)
     assert np.allclose(residual, 0.0, atol=1e-9)
-    for rows, sums, plain in zip(parts, compiled, wanted, strict=True):
-        assert np.allclose(sums, plain, rtol=1e-9, atol=1e-12)
-        assert np.allclose(rows, plain, rtol=1e-7, atol=1e-9)
+    for rows, sums, total in zip(parts, compiled, wanted, strict=True):
+        assert np.allclose(sums, total, rtol=1e-9, atol=1e-12)
+        assert np.allclose(rows, total, rtol=1e-7, atol=1e-9)
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -196,7 +197,7 @@ def test_the_compiled_cholesky_agrees_with_the_reference(seed: int, dim: int, ri
     matrix = rows.T @ rows + ridge * np.eye(dim)
     kappa = float(np.linalg.cond(matrix))
     results = cholesky_inverse(matrix), reference.cholesky_inverse(matrix)
-    for compiled, plain in zip(*results, strict=True):
+    for compiled, plain in zip(*(map(np.asarray, result) for result in results), strict=True):
         assert np.abs(compiled - plain).max() <= 100.0 * kappa * EPS * max(1.0, float(np.abs(plain).max()))
 
 
@@ -346,6 +347,10 @@ def test_a_shared_model_is_one_regression_whoever_the_rows_are_of() -> None:
     assert np.array_equal(one.ellipsoid(slots * 0).pulls, np.full(5, 40.0))
 
 
+def both(one: evidence.Posterior, other: evidence.Posterior) -> Iterator[tuple[FloatArray, FloatArray]]:
+    return zip(map(np.asarray, one), map(np.asarray, other), strict=True)
+
+
 def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     models = RidgeModels(3, {"x": 3, "z": 2})
@@ -357,10 +362,10 @@ def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing()
     plain, known = (evidence.Objective(sums_of(models, places), [3, 2], units) for _ in range(2))
     log_det = float(models.log_det[places].sum())
     known.set_known_point(start, models.inverse_of(places, full, full), models.weights_of(places), log_det)
-    for wanted, got in zip(plain.posterior(start), known.posterior(start), strict=True):
+    for wanted, got in both(plain.posterior(start), known.posterior(start)):
         assert np.allclose(got, wanted, rtol=1e-9, atol=1e-12)
     elsewhere = start + 0.5
-    for wanted, got in zip(plain.posterior(elsewhere), known.posterior(elsewhere), strict=True):
+    for wanted, got in both(plain.posterior(elsewhere), known.posterior(elsewhere)):
         assert np.array_equal(got, wanted)  # what is known holds at one lambda alone
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from postserve import PoLinUCB, RidgeMap
+from postserve.linalg.ridge import RidgeModels
 
 RUNS, HORIZON, N_ARMS, DIM_X, DIM_Z, RIDGE, DELTA = 500, 150, 3, 3, 2, 1.0, 0.1
 NOISE, Z_NOISE = 0.5, 0.5
@@ -52,6 +53,7 @@ def worst() -> Any:
             delta=DELTA / N_ARMS,
         )
         models = policy._arms.models
+        assert isinstance(models, RidgeModels)
         for _ in range(HORIZON):
             x = rng.standard_normal(DIM_X)
             arm = policy.select(x, rng).arm

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.own_map import OwnTotal
+from tests.untyped import untyped
 
 from postserve import (
     EpsilonGreedy,
@@ -235,12 +236,12 @@ def test_algorithm_2s_theory_radius_counts_the_errors_of_what_it_regresses_on() 
             z = Phi @ x + 0.1 * rng.standard_normal(2)
             if prediction == "before":
                 radii += policy.context_map.radius(x)[0]
-                misses += np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x)
+                misses += float(np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x))
             slack = policy._radius(np.arange(3)).copy()
             policy.update(x, 0, z, 1.0)
             if prediction == "after":
                 radii += policy.context_map.radius(x)[0]
-                misses += np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x)
+                misses += float(np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x))
             assert (policy._radius(np.arange(3)) > slack).all(), "every arm pays, whichever was served"
         assert policy._map_errors == pytest.approx(radii)
         assert policy._map_errors >= misses
@@ -325,7 +326,7 @@ def test_epsilon_greedy_mixes_exactly_over_the_eligible() -> None:
     assert policy.propensities([1.0]) == pytest.approx([0.1, 0.1, 0.7, 0.1])
     assert policy.propensities([1.0], arms=[0, 2]) == pytest.approx([0.2, 0.0, 0.8, 0.0])
     with pytest.raises(InvalidInput, match="chooses from x"):
-        EpsilonGreedy(LinUCBOracle(2, 1, 1))
+        EpsilonGreedy(untyped(LinUCBOracle(2, 1, 1)))
 
 
 def test_a_policy_that_does_not_say_how_it_scores_cannot_be_made() -> None:
@@ -334,4 +335,4 @@ def test_a_policy_that_does_not_say_how_it_scores_cannot_be_made() -> None:
             super().__init__(2, 2, None)
 
     with pytest.raises(TypeError, match="_scores"):
-        Silent()
+        untyped(Silent)()

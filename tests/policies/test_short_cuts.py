@@ -2,6 +2,8 @@
 
 import pickle
 from abc import ABC
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -9,15 +11,19 @@ import pytest
 from postserve import LinUCB, LinUCBPhiHat, PoLinTS, PoLinUCB, RidgeMap, RobustPoLinUCB
 from postserve.conformance.overriding import policies_take_overridden_steps
 from postserve.linalg.kernels import models as kernels
+from postserve.linalg.ridge import RidgeModels
 from postserve.policies.base import BasePolicy, choose
 from postserve.steps import fast_path
+from postserve.types import FloatArray, IntArray, MapRadius, Ridge
+
+Learner = TypeVar("Learner", bound=BasePolicy)
 
 rng = np.random.default_rng(0)
 X, Z, REWARDS = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.normal(size=40)
 ARMS = rng.integers(3, size=40)
 
 
-def learn(policy):
+def learn(policy: Learner) -> Learner:
     for x, arm, z, reward in zip(X, ARMS.tolist(), Z, REWARDS.tolist(), strict=True):
         policy.update(x, arm, z, reward)
     return policy
@@ -28,7 +34,7 @@ def learn(policy):
     [LinUCB(3, 3), PoLinUCB(3, RidgeMap(3, 2)), PoLinUCB(3, RidgeMap(3, 2), x_features=np.negative)],
     ids=["LinUCB", "PoLinUCB", "features"],
 )
-def test_a_pickled_policy_goes_on_as_it_was(policy):
+def test_a_pickled_policy_goes_on_as_it_was(policy: LinUCB | PoLinUCB) -> None:
     twin = pickle.loads(pickle.dumps(learn(policy)))
     assert twin.select(X[0], np.random.default_rng(1)) == policy.select(X[0], np.random.default_rng(1))
     twin.update(X[0], 0, Z[0], 1.0)
@@ -36,13 +42,13 @@ def test_a_pickled_policy_goes_on_as_it_was(policy):
     assert np.array_equal(twin.weights, policy.weights)
 
 
-def test_a_pickled_policy_teaches_the_map_it_shows():
+def test_a_pickled_policy_teaches_the_map_it_shows() -> None:
     twin = pickle.loads(pickle.dumps(PoLinUCB(3, RidgeMap(3, 2))))
     twin.update(X[0], 0, Z[0], 1.0)
     assert twin.context_map.weights.any()
 
 
-def odd(array, how):
+def odd(array: FloatArray, how: str) -> FloatArray:
     """The same numbers, read-only or beside the bounds of words."""
     if how == "read-only":
         array = array.copy()
@@ -54,10 +60,10 @@ def odd(array, how):
 
 
 @pytest.mark.parametrize("how", ["read-only", "unaligned"])
-def test_no_kernel_is_compiled_anew_for_odd_memory(how):
+def test_no_kernel_is_compiled_anew_for_odd_memory(how: str) -> None:
     policy = learn(PoLinUCB(3, RidgeMap(3, 2)))
 
-    def everything(make):
+    def everything(make: Callable[[FloatArray], FloatArray]) -> None:
         policy.select(make(X[0]), np.random.default_rng(1))
         policy.select(make(X[:3]), np.random.default_rng(1))
         policy.select_batch(make(X), np.random.default_rng(1))
@@ -70,23 +76,25 @@ def test_no_kernel_is_compiled_anew_for_odd_memory(how):
     assert compiled() == before
 
 
-def compiled():
+def compiled() -> int:
     found = [getattr(kernels, name) for name in dir(kernels)]
     return sum(len(kernel.signatures) for kernel in found if hasattr(kernel, "signatures"))
 
 
-def test_a_compacted_log_lies_in_memory_as_before():
+def test_a_compacted_log_lies_in_memory_as_before() -> None:
     policy = LinUCB(200, 8)
     for arm in range(100):
         policy.update(np.ones(8), arm, None, 1.0)
     for arm in range(60):
         policy.remove_arm(arm)
-    storage = policy._arms.models.storage
+    models = policy._arms.models
+    assert isinstance(models, RidgeModels)
+    storage = models.storage
     assert storage.counts[kernels.ROW_COUNT] < 100
     assert all(array.flags.c_contiguous for array in storage)
 
 
-def test_equal_arms_tie_in_batches_where_means_cancel():
+def test_equal_arms_tie_in_batches_where_means_cancel() -> None:
     random = np.random.default_rng(0)
     for _ in range(60):
         dim, n = int(random.integers(2, 40)), int(random.choice([2, 3, 5, 7, 13, 41]))
@@ -105,7 +113,7 @@ def test_equal_arms_tie_in_batches_where_means_cancel():
         assert decisions.propensities.tolist() == [decision.propensity for decision in expected]
 
 
-def test_batches_choose_as_single_calls_do_where_widths_cancel():
+def test_batches_choose_as_single_calls_do_where_widths_cancel() -> None:
     random = np.random.default_rng(0)
     for ridge in (1e-14, 1e-16):
         for _ in range(15):
@@ -123,32 +131,40 @@ def test_batches_choose_as_single_calls_do_where_widths_cancel():
 
 
 class CreditsTwice(LinUCB):
-    def _credit(self, x, slot, z, reward, z_hat):
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class CreditsTwiceWithMap(PoLinUCB):
-    def _credit(self, x, slot, z, reward, z_hat):
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class ObservesTwice(PoLinUCB):
-    def _observe(self, x, slot, z):
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         return super()._observe(x, slot, 2.0 * z)
 
 
-class SettlesTwice(PoLinUCB):
-    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+class FillsAndCreditsTwice(PoLinUCB):
+    def _fill_z_and_credit(
+        self, x: FloatArray, slot: int, z: FloatArray | None, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
-class SettlesTwiceWithoutMap(LinUCB):
-    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+class FillsAndCreditsTwiceWithoutMap(LinUCB):
+    def _fill_z_and_credit(
+        self, x: FloatArray, slot: int, z: FloatArray | None, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class LearnsTwice(RidgeMap):
-    def _learn(self, x, z):
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
         super()._learn(x, 2.0 * z)
 
 
@@ -158,12 +174,12 @@ class LearnsTwice(RidgeMap):
         lambda: CreditsTwice(3, 3),
         lambda: CreditsTwiceWithMap(3, RidgeMap(3, 2)),
         lambda: ObservesTwice(3, RidgeMap(3, 2)),
-        lambda: SettlesTwice(3, RidgeMap(3, 2)),
-        lambda: SettlesTwiceWithoutMap(3, 3),
+        lambda: FillsAndCreditsTwice(3, RidgeMap(3, 2)),
+        lambda: FillsAndCreditsTwiceWithoutMap(3, 3),
         lambda: PoLinUCB(3, LearnsTwice(3, 2)),
     ],
 )
-def test_what_a_subclass_overrides_holds_in_every_way_in(make):
+def test_what_a_subclass_overrides_holds_in_every_way_in(make: Callable[[], Any]) -> None:
     single, at_once, in_stages = learn(make()), make(), make()
     at_once.update_batch(X, ARMS, Z, REWARDS)
     for x, arm, z, reward in zip(X, ARMS.tolist(), Z, REWARDS.tolist(), strict=True):
@@ -176,14 +192,14 @@ def test_what_a_subclass_overrides_holds_in_every_way_in(make):
 
 
 class Clips(RidgeMap):
-    def _predict(self, X):
+    def _predict(self, X: FloatArray) -> FloatArray:
         return np.clip(super()._predict(X), -0.01, 0.01)
 
-    def _radius(self, X):
+    def _radius(self, X: FloatArray) -> FloatArray:
         return 10.0 * super()._radius(X)
 
 
-def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius():
+def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius() -> None:
     policy = learn(PoLinUCB(3, Clips(3, 2), optimism="joint"))
     z_hat, e = policy._phi_hat.ball(X[0], np.arange(3))
     assert np.array_equal(z_hat, policy.context_map.predict(X[0])[0])
@@ -191,12 +207,12 @@ def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius():
 
 
 class TenfoldRadius(RidgeMap):
-    def _radius(self, X):
+    def _radius(self, X: FloatArray) -> FloatArray:
         return 10.0 * super()._radius(X)
 
 
 @pytest.mark.parametrize("map_radius", ["posterior", "determinant", "assumption", 0.5])
-def test_draws_at_distinct_rows_are_as_wide_as_the_radius_of_a_subclass(map_radius):
+def test_draws_at_distinct_rows_are_as_wide_as_the_radius_of_a_subclass(map_radius: MapRadius) -> None:
     plain, wide = (kind(3, 2, map_radius=map_radius) for kind in (RidgeMap, TenfoldRadius))
     for x, z in zip(X, Z, strict=True):
         plain.update(x, 0, z)
@@ -211,41 +227,51 @@ def test_draws_at_distinct_rows_are_as_wide_as_the_radius_of_a_subclass(map_radi
 
 
 class Doubles(PoLinUCB):
-    def _credit(self, x, slot, z, reward, z_hat):
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class TriplesZ(PoLinUCB):
-    def _observe(self, x, slot, z):
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         return super()._observe(x, slot, 3.0 * z)
 
 
 class Upside(PoLinUCB):
-    def _scores(self, x, slots):
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         return -super()._scores(x, slots)
 
 
 class Logs(PoLinUCB):
     """Overrides ways through the steps, and calls those that it overrides."""
 
-    def _update(self, x, slot, z, reward):
+    def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
         super()._update(x, slot, z, reward)
 
-    def _update_batch(self, X, slots, Z, rewards):
+    def _update_batch(
+        self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+    ) -> None:
         super()._update_batch(X, slots, Z, rewards)
 
-    def _argmax_scores(self, X, slots):
-        return super()._argmax_scores(X, slots)
+    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
+        best: IntArray = super()._argmax_scores(X, slots)
+        return best
 
 
-class SettlesDouble(BasePolicy, abstract=True):
-    def _fill_z_and_credit(self, x, slot, z, reward, z_hat):
+class CreditsDouble(BasePolicy, abstract=True):
+    def _fill_z_and_credit(
+        self, x: FloatArray, slot: int, z: FloatArray | None, reward: float, z_hat: FloatArray | None
+    ) -> None:
         super()._fill_z_and_credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 class Mixin:
-    def _credit(self, x, slot, z, reward, z_hat):
-        super()._credit(x, slot, z, 2.0 * reward, z_hat)
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        policy: Any = super()  # of the policy that it is mixed into
+        policy._credit(x, slot, z, 2.0 * reward, z_hat)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +284,13 @@ class Mixin:
         (Logs, Doubles),
         (Logs, TriplesZ),
         (Logs, Upside),
-        (PoLinUCB, SettlesDouble),
+        (PoLinUCB, CreditsDouble),
         (Mixin, PoLinUCB),
         (PoLinUCB, ABC),
     ],
     ids=lambda bases: "-".join(base.__name__ for base in bases),
 )
-def test_whatever_a_class_is_made_of_its_steps_are_taken(bases):
+def test_whatever_a_class_is_made_of_its_steps_are_taken(bases: tuple[type, ...]) -> None:
     kind = type("Made", bases, {})
     policies_take_overridden_steps(lambda: kind(3, RidgeMap(3, 2)))
     single, at_once, in_stages = (
@@ -285,15 +311,17 @@ def test_whatever_a_class_is_made_of_its_steps_are_taken(bases):
     assert chosen == [single.select(x, one_rng).arm for x in X]
 
 
-def test_a_fast_path_that_a_subclass_restates_is_taken():
+def test_a_fast_path_that_a_subclass_restates_is_taken() -> None:
     class Restates(LinUCB):
         _argmax_scores = LinUCB._argmax_scores
 
-        def _credit(self, x, slot, z, reward, z_hat):
+        def _credit(
+            self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+        ) -> None:
             super()._credit(x, slot, z, 2.0 * reward, z_hat)
 
     class Below(Restates):
-        def _scores(self, x, slots):
+        def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
             return -super()._scores(x, slots)
 
     fast = LinUCB._argmax_scores.method
@@ -302,14 +330,16 @@ def test_a_fast_path_that_a_subclass_restates_is_taken():
     assert Restates(2, 1)._update_batch.__func__ is not LinUCB(2, 1)._update_batch.__func__
 
 
-def test_a_fast_path_without_a_general_way_is_refused_by_name():
+def test_a_fast_path_without_a_general_way_is_refused_by_name() -> None:
     class Short(LinUCB):
         @fast_path
-        def _shorter(self):
+        def _shorter(self) -> int:
             return 1
 
     class Changed(Short):
-        def _credit(self, x, slot, z, reward, z_hat):
+        def _credit(
+            self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+        ) -> None:
             pass
 
     assert Short(2, 1)._shorter() == 1
@@ -318,17 +348,17 @@ def test_a_fast_path_without_a_general_way_is_refused_by_name():
 
 
 @pytest.mark.parametrize("scores", [[np.nan], [np.nan, 1.0], [1.0, np.nan, 0.5], [0.5, np.nan, *range(9)]])
-def test_no_arm_is_chosen_by_a_score_that_is_no_number(scores):
+def test_no_arm_is_chosen_by_a_score_that_is_no_number(scores: list[float]) -> None:
     with pytest.raises(ArithmeticError):
         choose(np.array(scores), np.random.default_rng(0))
 
 
 class Prefers(LinUCB):
-    def _scores(self, x, slots):
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         return -super()._scores(x, slots)
 
 
-def test_a_subclass_s_own_scores_decide_batches_too():
+def test_a_subclass_s_own_scores_decide_batches_too() -> None:
     policy, plain = Prefers(3, 3, ridge=1.0), LinUCB(3, 3, ridge=1.0)
     X = np.random.default_rng(0).normal(size=(30, 3))
     for each in (policy, plain):
@@ -341,7 +371,7 @@ def test_a_subclass_s_own_scores_decide_batches_too():
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("ridge", [0.3, "evidence"])
-def test_arms_tie_where_nothing_tells_them_apart_however_they_are_stored(ridge, seed):
+def test_arms_tie_where_nothing_tells_them_apart_however_they_are_stored(ridge: Ridge, seed: int) -> None:
     """One coordinate a round: on one that came to no arm, cold, few-row and dense arms are alike."""
     rng = np.random.default_rng(seed)
     policy = LinUCB(6, 6, ridge=ridge)

@@ -1,12 +1,14 @@
 """Regret bounds: values by hand, monotone where they must be, at their stated rates, above real regret."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.untyped import untyped
 
 from postserve import (
     InvalidInput,
@@ -121,12 +123,13 @@ def test_arms_that_are_known_cost_nothing() -> None:
 def test_delta_is_shared_out_over_arms_and_maps() -> None:
     assert theory.shares(0.3, n_arms=2) == pytest.approx((0.05, 0.1, 0.1))
     assert theory.shares(0.3, n_arms=2, n_maps=5) == pytest.approx((0.05, 0.02, 0.1))
-    for constant in (
+    constants: list[Callable[[float, int], float]] = [
         lambda delta, n: theory.assumption_constant(c0=1.0, horizon=9, delta=delta, n_maps=n),
         lambda delta, n: theory.ridge_map_constant(
             horizon=9, map_dim=2, dim_z=1, x_bound=1.0, delta=delta, n_maps=n
         ),
-    ):
+    ]
+    for constant in constants:
         assert constant(0.3, 5) == pytest.approx(constant(0.06, 1))
     with pytest.raises(InvalidInput, match="n_maps is 0, wanted"):
         theory.shares(0.3, n_arms=1, n_maps=0)
@@ -252,7 +255,12 @@ def test_bounds_grow_at_their_stated_rates_in_the_dimension(kind: Any, map_rate:
     horizon = 10**18
 
     def terms(dim: int) -> theory.RegretBound:
-        world = {"horizon": horizon, "map_rate": map_rate, "map_constant": 1.0, "u_bound": 2.0}
+        world: dict[str, Any] = {
+            "horizon": horizon,
+            "map_rate": map_rate,
+            "map_constant": 1.0,
+            "u_bound": 2.0,
+        }
         ridge = dim * math.log(horizon)
         if kind == "linucb_phi_hat":
             ridge = theory.optimal_ridge(**world, map_dim=dim)
@@ -291,7 +299,7 @@ def test_rates_are_those_of_the_paper_but_for_jensen() -> None:
     with pytest.raises(InvalidInput, match=r"map_rate is 0\.6, wanted"):
         theory.rate("polinucb", map_rate=0.6)
     with pytest.raises(InvalidInput, match="kind is 'linucb', wanted one of"):
-        theory.rate("linucb", map_rate=0.5)  # type: ignore[arg-type]
+        theory.rate(untyped("linucb"), map_rate=0.5)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +340,12 @@ RIDGES = 10.0 ** np.arange(-6.0, 6.5, 0.5)
 def test_the_optimal_ridges_radius_is_the_least_but_for_the_noise(
     horizon: int, map_rate: float, map_constant: float, dim: int, u_bound: float, noise: float
 ) -> None:
-    world = {"horizon": horizon, "map_rate": map_rate, "map_constant": map_constant, "u_bound": u_bound}
+    world: dict[str, Any] = {
+        "horizon": horizon,
+        "map_rate": map_rate,
+        "map_constant": map_constant,
+        "u_bound": u_bound,
+    }
     best = theory.optimal_ridge(**world, map_dim=dim)
 
     def radius(ridge: float, noise: float) -> float:
@@ -346,7 +359,7 @@ def test_the_optimal_ridges_radius_is_the_least_but_for_the_noise(
 
 def test_the_optimal_ridge_does_not_minimise_the_whole_bound() -> None:
     """Here the least is at a ridge so large that nothing is learnt: neither bound is below T = 1,000."""
-    world = {"horizon": 1000, "map_rate": 0.5, "map_constant": 0.01, "u_bound": 1.0}
+    world: dict[str, Any] = {"horizon": 1000, "map_rate": 0.5, "map_constant": 0.01, "u_bound": 1.0}
     best = theory.optimal_ridge(**world, map_dim=50)
     totals = [with_ridge(best * times, **world, dim_u=50, noise_scale=2.0).total for times in RIDGES]
     found = with_ridge(best, **world, dim_u=50, noise_scale=2.0).total
@@ -424,7 +437,7 @@ class Signs:
 
     def means(self, x: Any) -> FloatArray:
         along = np.asarray(x)[:, 0] if self.rows else np.asarray(x)
-        return (self.theta + self.beta * self.slopes) * along
+        return np.asarray((self.theta + self.beta * self.slopes) * along)
 
     def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
         x = rng.choice([-1.0, 1.0], size=(n, 1)) * self.turned
@@ -459,7 +472,8 @@ def test_a_bound_is_above_the_regret_it_bounds(kind: Any, optimism: Any) -> None
 
     # z is within its noise of phi(x), and a prediction within the map's radius.
     off = constant(horizon) / math.sqrt(map_ridge) if kind == "linucb_phi_hat" else env.z_noise
-    u_bound, ridge, own = math.hypot(1.0, env.slope + off), 0.1, {}
+    u_bound, ridge = math.hypot(1.0, env.slope + off), 0.1
+    own: dict[str, Any] = {}
     if kind == "linucb_phi_hat":
         own = {"z_noise_scale": z_noise_scale, "beta_bound": b}
         ridge = theory.optimal_ridge(

@@ -1,3 +1,4 @@
+# distributed is typed, but not its constructors, which strict mode refuses to call.
 from contextlib import AbstractContextManager
 from typing import Any, Self
 

@@ -1,3 +1,4 @@
+# joblib ships no types, and joblib-stubs lacks joblib.externals.
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from typing import Any

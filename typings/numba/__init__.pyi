@@ -1,3 +1,4 @@
+# numba's own types do not know no_cfunc_wrapper and no_cpython_wrapper.
 from collections.abc import Callable, Set
 from typing import TypeVar
 
@@ -7,7 +8,7 @@ def njit(
     *,
     cache: bool = ...,
     error_model: str = ...,
-    fastmath: Set[str] = ...,
+    fastmath: bool | Set[str] = ...,
     inline: str = ...,
     no_cfunc_wrapper: bool = ...,
     no_cpython_wrapper: bool = ...,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.types import FloatArray
@@ -22,7 +23,7 @@ def is_transformer(features: Any) -> bool:
     return hasattr(features, "transform")
 
 
-Features: TypeAlias = Callable[[FloatArray], FloatArray] | Transformer
+Features: TypeAlias = Callable[[FloatArray], npt.ArrayLike] | Transformer
 
 
 def raw_features(features: Any, x: FloatArray) -> Any:

@@ -76,6 +76,11 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
 
+    @property
+    def context_map(self) -> ContextMap:
+        """phi_hat: the policy's own copy, which it teaches."""
+        return self._phi_hat.map
+
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
         if self.optimism == "plugin":

@@ -156,7 +156,7 @@ def mean_context_bound(
     grown = vector("log_det_ratio", np.atleast_1d(log_det_ratio), None)
     if grown.min(initial=0.0) < 0.0:
         raise InvalidInput(f"log_det_ratio is {grown.min():g}, wanted at least 0: matrices only grow")
-    bound = factor * np.e / (np.e - 1.0) * (2.0 * grown - np.log(delta))
+    bound = factor * math.e / (math.e - 1.0) * (2.0 * grown - np.log(delta))
     return np.asarray(bound.reshape(np.shape(log_det_ratio)))
 
 
