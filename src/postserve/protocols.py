@@ -150,6 +150,14 @@ class Merges(Protocol):
 
 
 @runtime_checkable
+class MeasuresErrors(Protocol):
+    """Knows how far its predictions were from z."""
+
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """The sum of the squared errors of each output, and the number of pairs that it is over."""
+
+
+@runtime_checkable
 class HoldsArms(Protocol):
     """Keeps something for each arm, and can drop it."""
 

@@ -94,5 +94,6 @@ def _is_way(method: Any) -> bool:
 
 
 def _is_protected(name: str) -> bool:
-    """Whether it is a method that subclasses may override, other than those of `Persistent`."""
-    return name.startswith("_") and not name.startswith(("__", "_abc")) and not hasattr(HasSteps, name)
+    """Whether subclasses may override it as a step: neither state nor a hook such as `_repr_html_`."""
+    hook = name.startswith(("__", "_abc")) or name.endswith("_")
+    return name.startswith("_") and not hook and not hasattr(HasSteps, name)

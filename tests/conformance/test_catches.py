@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.untyped import untyped
 
+import postserve
 from postserve import (
     ActionDependentEnvironment,
     CatalogueEnvironment,
@@ -100,6 +101,12 @@ class DependsOnOrder(LinUCB):
         super().update(np.asarray(x) * (1.0 + self.pulls.sum()), arm, z, reward)
 
 
+class RefitsToDescribe(LinUCB):
+    def describe(self, x_names: Any = None, z_names: Any = None) -> postserve.Description:
+        self.refit_prior()
+        return super().describe(x_names, z_names)
+
+
 class LearnsInUnits(LinUCB):
     @property
     def scale_free(self) -> bool:
@@ -127,6 +134,7 @@ class LosesItsState(LinUCB):
         (lambda: DependsOnOrder(3, 2), "order|otherwise"),
         (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),
         (lambda: LosesItsState(3, 2), "loaded"),
+        (lambda: RefitsToDescribe(3, 2), "describing changed the policy"),
         (lambda: LearnsPastItsSteps(3, 2), "with _credit overridden, update_batch taught otherwise"),
         (lambda: LearnsNothing(3, 2), "all weights are 0"),
         (lambda: TeachesNoMap(3, RidgeMap(2, 1)), "observe taught the map nothing"),

@@ -249,6 +249,7 @@ def test_every_public_class_is_checked() -> None:
     values = {
         "Decision",
         "Decisions",
+        "Description",
         "LoggedRounds",
         "Prior",
         "Replay",
@@ -263,6 +264,11 @@ def test_every_public_class_is_checked() -> None:
     classes = {name for name in postserve.__all__ if inspect.isclass(getattr(postserve, name))}
     checked = {type(make()).__name__ for cases in (POLICIES, MAPS, ENVIRONMENTS) for make in cases.values()}
     assert classes - values - errors == checked
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_public_policy_can_be_described(name: str) -> None:
+    assert isinstance(POLICIES[name]().describe(), postserve.Description)
 
 
 def test_the_promises_are_made_where_they_should_be() -> None:

@@ -57,6 +57,19 @@ def select_is_pure(make: Make) -> None:
     require(same(before, snapshot(policy)), "select changed the policy")
 
 
+def describing_changes_nothing(make: Make) -> None:
+    """A policy that describes itself does so before and after learning, and stays as it is."""
+    fresh, (policy, _) = make(), trained_policy(make)
+    if not hasattr(policy, "describe"):
+        return
+    before = snapshot(policy)
+    require(bool(str(fresh.describe())), "the description of a fresh policy is empty")
+    text = str(policy.describe())
+    require(bool(text) and bool(policy.describe()._repr_html_()), "the description of a policy is empty")
+    require(text == str(policy.describe()), "a second description differs from the first")
+    require(same(before, snapshot(policy)), "describing changed the policy")
+
+
 def inputs_are_not_kept(make: Make) -> None:
     """Arrays handed over are neither changed nor kept."""
     one, other = make(), make()

@@ -100,6 +100,10 @@ class PairsMap(SharedMap, abstract=True):
         self._pairs.forget(keep)
         self._errors.forget(keep)
 
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """The sum over the pairs of the squared errors made before z was learnt, and their number."""
+        return self._errors.squares[0].copy(), float(self._errors.pulls[0])
+
     def _keep(self, x: FloatArray, z: FloatArray, error: FloatArray) -> None:
         """Keep a pair, and the error z - phi_hat(x) from before z was learnt."""
         self._errors.update(0, x, error)

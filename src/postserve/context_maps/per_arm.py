@@ -9,7 +9,7 @@ import numpy.typing as npt
 from postserve.context_maps.base import SharedMap, context_rows
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, Forgets, Merges, RefitsPrior
+from postserve.protocols import ContextMap, Forgets, MeasuresErrors, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector, whole_numbers
@@ -118,6 +118,11 @@ class PerArmMap(Persistent):
             if isinstance(own, Merges):
                 own.merge(other._maps[arm])
         self._maps.update(merged)
+
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """The sums over the maps of all arms, as far as they know them."""
+        known = [own.squared_errors() for own in self._maps.values() if isinstance(own, MeasuresErrors)]
+        return sum((squares for squares, _ in known), np.zeros(self.dim_z)), sum(pairs for _, pairs in known)
 
     def _of(self, arm: int) -> ContextMap:
         return self._maps.get(arm, self.template)

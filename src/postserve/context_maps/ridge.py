@@ -35,6 +35,16 @@ class RegressionMap(SharedMap, abstract=True):
         """Multiply the sums by keep, in (0, 1]."""
         self._models.forget(number("keep", keep, above=0.0, most=1.0))
 
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """As if each pair were left out of the fit, by generalised cross-validation."""
+        models, pairs = self._models, float(self._models.pulls[0])
+        weights, gram, moment = models.weights_of()[0], models.gram_of()[0], models.moment_of()[0]
+        residual = models.squares[0] - np.vecdot(weights, 2.0 * moment - weights @ gram)
+        degrees_left = 1.0 - float(np.vdot(gram, models.inverse_of()[0])) / max(pairs, 1.0)
+        if degrees_left < 1e-6:  # it goes through all pairs, which then say nothing of its errors
+            return np.zeros(self.dim_z), 0.0
+        return np.maximum(residual, 0.0) / degrees_left**2, pairs
+
     def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
         return share_out(self._radius(X), self._noise())

@@ -16,6 +16,7 @@ from postserve.errors import InvalidInput
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies.arm_set import ArmSet
+from postserve.policies.describing import Description
 from postserve.policies.inputs import Inputs
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import HasSteps, general_way
@@ -58,6 +59,21 @@ class BasePolicy(HasSteps, abstract=True):
     def order_free(self) -> bool:
         """Whether updates may come in any order, and learners be merged, with the same result."""
         return self._why_not_merge() is None
+
+    # What it has learnt
+
+    def describe(
+        self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
+    ) -> Description:
+        """What was learnt, by the names of the inputs; `print` it, or let a notebook show it.
+
+        The names are those of x and z: without features their columns, with a transformer its inputs, with
+        another callable its outputs. A transformer fitted on a DataFrame knows them.
+        """
+        return Description(type(self).__name__, self.n_arms)
+
+    def _repr_html_(self) -> str:
+        return self.describe()._repr_html_()
 
     # Arms
 

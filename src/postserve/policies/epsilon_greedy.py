@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput
 from postserve.policies.base import batch, draw
+from postserve.policies.describing import Describes, Description
 from postserve.policies.inputs import each_round
 from postserve.protocols import Merges, Policy
 from postserve.state import Persistent, refuse_other_settings
@@ -85,6 +86,18 @@ class EpsilonGreedy(Persistent):
         if not isinstance(self.policy, Merges):
             raise InvalidInput(f"{self.policy!r} cannot merge, wanted a policy that does")
         self.policy.merge(other.policy)
+
+    def describe(
+        self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
+    ) -> Description:
+        """What the wrapped policy has learnt."""
+        if not isinstance(self.policy, Describes):
+            raise InvalidInput(f"{type(self.policy).__name__} has no describe, wanted a policy that does")
+        learnt = self.policy.describe(x_names, z_names)
+        return learnt._replace(policy=f"EpsilonGreedy with epsilon {self.epsilon:g}, around {learnt.policy}")
+
+    def _repr_html_(self) -> str | None:
+        return self.describe()._repr_html_() if isinstance(self.policy, Describes) else None
 
     @property
     def arms(self) -> tuple[int, ...]:

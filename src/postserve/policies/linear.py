@@ -1,6 +1,6 @@
 """What policies with linear reward models, and perhaps a map, have in common."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
+from postserve.policies.describing import Description, describe
 from postserve.policies.phi_hat import PhiHat
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
@@ -50,6 +51,26 @@ class LinearPolicy(BasePolicy, abstract=True):
     def prior(self) -> Prior:
         """The arms' prior in force: the noise variance, and lambda of each block of u."""
         return self._arms.models.prior.in_force
+
+    def describe(
+        self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
+    ) -> Description:
+        """What arms and map have learnt, by the names of the inputs: `BasePolicy.describe`.
+
+        >>> from postserve import LinUCB
+        >>> policy = LinUCB(n_arms=2, dim_x=2, ridge=1.0)
+        >>> policy.update([1.0, 0.0], 1, None, reward=3.0)
+        >>> print(policy.describe(x_names=["age", "visits"]))
+        LinUCB: 2 arms
+        <BLANKLINE>
+                arm 0  arm 1
+        pulls       0      1
+        age         0    1.5
+        visits      0      0
+        <BLANKLINE>
+        Prior, fixed: ridge x 1.
+        """
+        return describe(self, x_names, z_names)
 
     def refit_prior(self) -> None:
         """Learn the priors of arms and map from the evidence now, from a cold start."""
