@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -58,6 +59,7 @@ def _with(values: list[int]) -> Any:
 
 WithList, WithOtherList = _with([1, 2]), _with([1, 3])
 SCALE = 1.0
+THIS_MODULE: Any = sys.modules[__name__]
 
 
 def scaled(x: float) -> float:
@@ -66,6 +68,10 @@ def scaled(x: float) -> float:
 
 def through(x: float) -> float:
     return scaled(x)
+
+
+def through_a_module(x: float) -> Any:
+    return THIS_MODULE.scaled(x)
 
 
 @lru_cache
@@ -140,19 +146,22 @@ def test_it_tells_apart(name: str) -> None:
         lambda: own_class(1),
         lambda: SklearnMap(2, 1, DecisionTreeRegressor()),
         lambda: {"a": [1, (2.0, None)], "b": {3, "x"}},
+        lambda: (np.sign, expit),
     ],
 )
 def test_it_is_the_same_for_what_is_made_alike(make: Any) -> None:
     assert fingerprint(make()) == fingerprint(make())
 
 
-@pytest.mark.parametrize("held", [scaled, through, remembered, lambda: through(1.0), Base(), Derived()])
-def test_it_sees_what_functions_and_methods_refer_to(held: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint(held)
+@pytest.mark.parametrize(
+    "value", [scaled, through, through_a_module, remembered, lambda: through(1.0), Base(), Derived()]
+)
+def test_it_sees_what_functions_and_methods_refer_to(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(value)
     with monkeypatch.context() as patch:
         patch.setitem(scaled.__globals__, "SCALE", 2.0)
-        assert fingerprint(held) != before
-    assert fingerprint(held) == before
+        assert fingerprint(value) != before
+    assert fingerprint(value) == before
 
 
 def test_it_sees_a_class_attribute_of_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +198,14 @@ def test_it_bears_what_is_not_bound_yet_and_what_answers_oddly() -> None:
 
     assert outer()
     assert fingerprint(Odd(), np)
+
+
+def test_a_partial_of_a_partial_is_known_whether_python_merged_them_or_not() -> None:
+    inner = partial(max, 1)
+    merged = partial(inner, 2)
+    assert fingerprint(merged) == fingerprint(partial(max, 1, 2))
+    vars(inner)  # from here on, Python keeps it apart
+    assert fingerprint(partial(inner, 2)) == fingerprint(merged)
 
 
 def test_cycles_end() -> None:

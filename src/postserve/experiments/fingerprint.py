@@ -10,7 +10,7 @@ import hashlib
 import secrets
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from inspect import getattr_static
 from pathlib import Path
@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleTy
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from postserve.state import Persistent
 
@@ -98,6 +99,8 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return counts, value.co_varnames, value.co_code, value.co_consts, value.co_names
     if isinstance(value, MethodType):
         return value.__func__, value.__self__
+    if isinstance(value, partial):
+        return _parts_of_partial(value)
     if isinstance(value, ModuleType):
         return (value.__name__,)
     if isinstance(value, property):
@@ -108,6 +111,9 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return _parts_of_class(value)
     if isinstance(value, np.random.Generator):
         return type(value), value.bit_generator.state
+    if isinstance(value, np.ufunc):  # others may share a name: numpy calls each of a user's "f (vectorized)"
+        homes = [home.__name__ for home in (np, special) if getattr(home, value.__name__, None) is value]
+        return (homes[0], value.__name__) if homes else (secrets.token_bytes(),)
     for inside in ("py_func", "__wrapped__"):  # compiled by Numba, or decorated
         if getattr_static(value, inside, None) is not None:
             return (getattr(value, inside),)
@@ -130,6 +136,15 @@ def _attributes_of_a_users(item: Persistent) -> dict[str, Any]:
     }
 
 
+def _parts_of_partial(value: partial[Any]) -> tuple[Any, ...]:
+    """Nested or not: Python merges a partial of a partial, but not of one whose attributes were read."""
+    function, arguments, keywords = value.func, value.args, value.keywords
+    while isinstance(function, partial):
+        arguments, keywords = (*function.args, *arguments), {**function.keywords, **keywords}
+        function = function.func
+    return partial, function, arguments, keywords
+
+
 def _parts_of_object(value: Any) -> tuple[Any, ...]:
     """What pickle would write of it: how it is made anew, its state, and what it contains."""
     try:
@@ -147,18 +162,18 @@ def _parts_of_function(function: FunctionType) -> tuple[Any, ...]:
     name = f"{function.__module__}.{function.__qualname__}"
     if not _is_a_users(function.__module__):
         return name, _contents(function)
-    used = {
-        name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
-    }
-    return (
-        name,
-        function.__code__,
-        function.__defaults__,
-        function.__kwdefaults__,
-        _contents(function),
-        used,
-        vars(function),
-    )
+    defaults = function.__defaults__, function.__kwdefaults__
+    return name, function.__code__, *defaults, _contents(function), _used(function), vars(function)
+
+
+def _used(function: FunctionType) -> dict[str, Any]:
+    """The globals of a user's function, and the members of a user's modules, that it names."""
+    names = sorted(set(_names(function.__code__)))
+    found = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for alias, module in list(found.items()):
+        if isinstance(module, ModuleType) and _is_a_users(module.__name__):
+            found |= {f"{alias}.{name}": vars(module)[name] for name in names if name in vars(module)}
+    return found
 
 
 def _contents(function: FunctionType) -> tuple[Any, ...]:
