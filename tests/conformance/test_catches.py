@@ -260,7 +260,7 @@ class OthersRewards(CatalogueEnvironment):
         (OneRowTooFew, r"x has the shape \(500, 4, 3\), wanted \(500, 3\) or \(500, 5, 3\)"),
         (OnePhiForAll, r"phi\(x\) has the shape \(2,\), wanted \(5, 2\)"),
         (NoSuchOrder, "do not rise"),
-        (OthersRewards, "not what the block says"),
+        (OthersRewards, "does not agree with the block"),
     ],
 )
 def test_a_world_with_broken_rows_is_caught(kind: Any, message: str) -> None:

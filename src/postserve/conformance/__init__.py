@@ -1,7 +1,7 @@
 """Checks that any policy, context map or environment must pass, ours or a user's.
 
 Each check takes a function that makes a fresh object, and raises `AssertionError` with what failed.
-`check_policy(make)` runs them all; to see each one as a test of its own:
+`check_policy(make)` runs them all; to run each as its own test:
 
     @pytest.mark.parametrize("check", postserve.conformance.POLICY_CHECKS)
     def test_my_policy(check):

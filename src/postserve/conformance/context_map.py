@@ -35,7 +35,7 @@ def it_has_the_verbs(make: Make) -> None:
 
 
 def answers_have_the_right_shapes(make: Make) -> None:
-    """predict, radius and sample give one row per arm, finite, radii not negative, cold and taught."""
+    """predict, radius and sample give one finite row per arm, before and after learning; radii are >= 0."""
     for phi_hat in (make(), _taught(make())):
         x = _pairs(phi_hat)[0][0]
         rng = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def rows_go_with_their_arms(make: Make) -> None:
 
 
 def draws_scatter_around_the_prediction(make: Make) -> None:
-    """sample, of one x or of rows, once or many times, has predict as its mean, and the radius bounds it."""
+    """sample, of one x or of rows, has predict as its mean, and its deviation is within the radius."""
     phi_hat = _taught(make())
     X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
     for x in (X[0], X):
@@ -90,7 +90,7 @@ def draws_scatter_around_the_prediction(make: Make) -> None:
 
 
 def inputs_are_not_kept(make: Make) -> None:
-    """Arrays handed over are neither changed nor kept."""
+    """Arguments are neither changed nor kept."""
     one, other = make(), make()
     for x, z in zip(*_pairs(one), strict=True):
         mine, follow_up = x.copy(), z.copy()
@@ -145,15 +145,9 @@ def order_does_not_matter_where_promised(make: Make) -> None:
     for one in (whole, shuffled, left):
         if hasattr(one, "refit_prior"):
             one.refit_prior()
-    expected = whole.predict(X[0], ARMS)
-    require(
-        close(expected, shuffled.predict(X[0], ARMS), 1e-6),
-        "order_free is True, and another order changed the predictions",
-    )
-    require(
-        close(expected, left.predict(X[0], ARMS), 1e-6),
-        "order_free is True, and merging changed the predictions",
-    )
+    for what, other in (("another order", shuffled), ("merging", left)):
+        alike = close(whole.predict(X[0], ARMS), other.predict(X[0], ARMS), 1e-6)
+        require(alike, f"order_free is True, and {what} changed the predictions")
 
 
 def units_do_not_matter_where_promised(make: Make) -> None:
@@ -164,11 +158,8 @@ def units_do_not_matter_where_promised(make: Make) -> None:
     expected = _scaled_answers(make(), X, Z)
     for factor in POWERS_OF_TWO:
         for by_x, by_z in ((factor, 1.0), (1.0, factor)):
-            got = _scaled_answers(make(), X * by_x, Z * by_z)
-            require(
-                np.array_equal(got, expected * by_z),
-                f"scale_free is True, and {by_x} x, {by_z} z changed a bit",
-            )
+            alike = np.array_equal(_scaled_answers(make(), X * by_x, Z * by_z), expected * by_z)
+            require(alike, f"scale_free is True, and {by_x} x, {by_z} z changed a bit")
 
 
 def forgetting_keeps_it_working(make: Make) -> None:

@@ -19,10 +19,10 @@ def it_has_the_verbs(make: Make) -> None:
 
 
 def rounds_have_the_right_shapes(make: Make) -> None:
-    """A block is n contexts, follow-ups, rewards and means of every arm, all finite.
+    """A block has n finite contexts, follow-ups, rewards and means of every arm.
 
-    Contexts and follow-ups have one row per round, or one for each arm of a round; where only some arms
-    can be served, the block names them.
+    Contexts and follow-ups have one row per round, or one per arm; if only some arms can be served, the block
+    has their ids.
     """
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
@@ -42,7 +42,7 @@ def rounds_have_the_right_shapes(make: Make) -> None:
 
 
 def rounds_come_from_the_generator(make: Make) -> None:
-    """The same generator gives the same rounds, another one others, and the truth does not change."""
+    """The same generator gives the same rounds, another gives others, and the truth does not change."""
     one, other = make(), make()
     first = one.rounds(N, np.random.default_rng(0))
     one.rounds(N, np.random.default_rng(1))
@@ -53,20 +53,20 @@ def rounds_come_from_the_generator(make: Make) -> None:
 
 
 def means_are_taken_at_phi(make: Make) -> None:
-    """means(x) is what the block says, and z and the rewards scatter around phi(x) and it."""
+    """means(x) agrees with the block, and z and the rewards scatter around phi(x) and the means."""
     env = make()
     rounds = env.rounds(N, np.random.default_rng(0))
     options = [{}] * N if rounds.arms is None else [{"arms": ids} for ids in rounds.arms]
     means = np.array([env.means(x, **each) for x, each in zip(rounds.x, options, strict=True)])
     same = means.shape == rounds.means.shape and bool(np.allclose(means, rounds.means))
-    require(same, "means(x) is not what the block says")
+    require(same, "means(x) does not agree with the block")
     for what, off in (("z", _noise_of_z(env, rounds)), ("the rewards", rounds.rewards - rounds.means)):
         error = off.std(axis=0) / np.sqrt(N)
         require(bool((abs(off.mean(axis=0)) <= 5.0 * error + 1e-9).all()), f"{what} are off their mean")
 
 
 def rewards_follow_what_they_say(make: Make) -> None:
-    """Where the environment says that rewards come from z, or from phi, the noise of z says no more."""
+    """Rewards come from z, or from phi, as `reward_from` says."""
     env = make()
     if not hasattr(env, "reward_from"):
         return
@@ -75,7 +75,7 @@ def rewards_follow_what_they_say(make: Make) -> None:
     left = rounds.rewards - rounds.means
     if env.reward_from == "z":
         left = left - _brought_by_z(env, rounds, off_z)
-    # Each arm's reward with each entry of the z that it is served with.
+    # The correlation of each arm's reward with each entry of its z.
     off_z = off_z if off_z.ndim == 3 else off_z[:, None]
     left, off_z = ((part - part.mean(axis=0)) for part in (left[..., None], off_z))
     limit = 5.0 * left.std(axis=0) * off_z.std(axis=0) / np.sqrt(N) + 1e-9

@@ -1,7 +1,7 @@
-"""Whichever step a subclass overrides, every verb takes it: no fast path leads past it.
+"""Every method takes the steps that a subclass overrides: no fast path skips them.
 
-Each step of a class is overridden in turn by one with an effect that shows in what it returns or is given.
-Single calls, batches and rows must then still agree with each other.
+Each step of a class is overridden in turn, with an effect on its result or its arguments. Single calls,
+batches and rows must then still agree with each other.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from postserve.types import FloatArray
 
 ROUNDS = 12
 DRAWS = 1000
-"""Deviations of so many draws are good to 5 · 100/sqrt(2 · 1000) = 11%, in all but one of a million cases."""
+"""Their deviation is accurate to 5 · 100/sqrt(2 · 1000) = 11%, except for one case in a million."""
 
 
 def policies_take_overridden_steps(make: Make) -> None:
@@ -56,7 +56,7 @@ def policies_take_overridden_steps(make: Make) -> None:
 
 
 def maps_take_overridden_steps(make: Make) -> None:
-    """With any step overridden, rows are answered as each x, by draws too, and policies see no other map."""
+    """With any step overridden, rows are answered as each x, in draws too, and policies see the same map."""
     for step, remake in _overridden(make):
         single, at_once = remake(), remake()
         x, z, rewards, _, _ = some_rounds(ROUNDS, single.dim_x, single.dim_z, 2)
@@ -68,7 +68,7 @@ def maps_take_overridden_steps(make: Make) -> None:
             rows = getattr(single, name)(x, arms)
             alone = [getattr(single, name)(each, (0,))[0] for each in x]
             require(
-                close(rows, alone, 1e-9), f"with {step} overridden, {name} of rows is not that of each row"
+                close(rows, alone, 1e-9), f"with {step} overridden, {name} of rows and of each row differ"
             )
             taught = getattr(at_once, name)(x, arms)
             require(close(rows, taught, 1e-6), f"with {step} overridden, pairs at once taught otherwise")
@@ -78,15 +78,13 @@ def maps_take_overridden_steps(make: Make) -> None:
         policies = PoLinUCB(2, remake(), optimism="joint"), PoLinUCB(2, _Verbs(remake()), optimism="joint")
         for i in range(ROUNDS):
             first, other = (policy.select(x[i], np.random.default_rng(i)) for policy in policies)
-            require(
-                first == other, f"with {step} overridden, a policy asks for something else than the verbs say"
-            )
+            require(first == other, f"with {step} overridden, a policy does not use the public methods")
             for policy in policies:
                 policy.update(x[i], first.arm, z[i], float(rewards[i, first.arm]))
 
 
 def _overridden(make: Make) -> Iterator[tuple[str, Make]]:
-    """Each step, and a function that makes objects of a subclass in which it is overridden."""
+    """Each step, and a function that makes objects with this step overridden."""
     cls: Any = type(make())
     if issubclass(cls, HasSteps):
         for step in steps_of(cls):
@@ -101,7 +99,7 @@ def _made(make: Make, cls: type) -> Any:
 
 
 def _with_effect(cls: type, name: str) -> Callable[..., Any]:
-    """The same step with an effect: on what it returns or, where that is nothing, on what it is given."""
+    """The step with an effect on its result or, if it returns nothing, on its arguments."""
     step, returns_nothing = getattr(cls, name), _returns_nothing(cls, name)
 
     @wraps(step)
@@ -117,18 +115,14 @@ def _with_effect(cls: type, name: str) -> Callable[..., Any]:
 
 
 def _returns_nothing(cls: type, name: str) -> bool:
-    """Whether the step is said to return nothing, by the first class that says what it returns."""
-    methods = (vars(base).get(name) for base in cls.__mro__)
-    said = [method.__annotations__["return"] for method in methods if _says_what_it_returns(method)]
-    return bool(said) and said[0] in (None, "None")
-
-
-def _says_what_it_returns(method: Any) -> bool:
-    return "return" in getattr(method, "__annotations__", {})
+    """Whether the first class that annotates the step's result says that there is none."""
+    annotations = [getattr(vars(base).get(name), "__annotations__", {}) for base in cls.__mro__]
+    stated = [each["return"] for each in annotations if "return" in each]
+    return bool(stated) and stated[0] in (None, "None")
 
 
 def _tripled(args: tuple[Any, ...]) -> list[Any]:
-    """The arguments with the reward, or else the last array, times 3."""
+    """The arguments with the reward, or otherwise the last array, times 3."""
     changed = list(args)
     floats = [i for i, value in enumerate(args) if isinstance(value, float)]
     arrays = [i for i, value in enumerate(args) if _is_float(value)]
@@ -149,7 +143,7 @@ def _spread(phi_hat: Any, X: FloatArray) -> FloatArray:
 
 
 class _Verbs:
-    """A map of which nothing but the verbs is known."""
+    """A map with its public methods only."""
 
     def __init__(self, phi_hat: Any) -> None:
         self.dim_x, self.dim_z = phi_hat.dim_x, phi_hat.dim_z

@@ -36,7 +36,7 @@ from postserve.types import Rounds
 
 
 def it_has_the_verbs(make: Make) -> None:
-    """`make` makes a policy, with at least two arms (or decision sets) and all that the protocol names."""
+    """`make` makes a policy with the protocol's methods and at least two arms, or decision sets."""
     require(callable(make), f"got a {type(make).__name__}, wanted a function that makes a fresh policy")
     policy = make()
     for name in ("arms", "dim_x", "dim_z", "select", "propensities", "update", "observe", "credit"):
@@ -71,7 +71,7 @@ def describing_changes_nothing(make: Make) -> None:
 
 
 def inputs_are_not_kept(make: Make) -> None:
-    """Arrays handed over are neither changed nor kept."""
+    """Arguments are neither changed nor kept."""
     one, other = make(), make()
     for x, arm, z, reward in in_turn(one, rounds_for(one, N)):
         mine, follow_up = x.copy(), z.copy()
@@ -90,7 +90,7 @@ def same_seed_same_arms(make: Make) -> None:
 
 
 def state_round_trips(make: Make) -> None:
-    """A policy saved and loaded in mid-run goes on with identical decisions; saving changes nothing."""
+    """A policy saved and loaded in mid-run continues with identical decisions; saving changes nothing."""
     policy, _ = trained_policy(make)
     if not hasattr(policy, "save"):
         return
@@ -115,7 +115,7 @@ def update_is_observe_then_credit(make: Make) -> None:
 
 
 def what_comes_is_learnt(make: Make) -> None:
-    """A policy with weights learns from rewards, and its map from z, unless there is nothing to learn."""
+    """A policy with weights learns from rewards, and its map from z, if it is one that learns."""
     policy = make()
     phi_hat = getattr(policy, "context_map", None)
     before, came = snapshot(phi_hat), in_turn(policy, rounds_for(policy, N))
@@ -172,7 +172,7 @@ def merging_adds_up_where_promised(make: Make) -> None:
 
 
 def propensities_are_right(make: Make) -> None:
-    """They sum to one, are zero where not eligible, and are what select does."""
+    """They sum to one, are zero for arms that are not eligible, and match what select does."""
     trained, rounds = trained_policy(make)
     for policy in (make(), trained):
         for eligible in (None, list(policy.arms[1:])) if policy.arms else (None,):
@@ -237,7 +237,7 @@ def bad_input_is_refused(make: Make) -> None:
 
 
 def arms_come_and_go(make: Make) -> None:
-    """New arms are served and learn, removed ones are refused, and no id comes twice."""
+    """New arms are served and learn, removed ones are refused, and no id is reused."""
     policy, rounds = trained_policy(make)
     if not hasattr(policy, "add_arm"):
         return
@@ -264,10 +264,7 @@ def arms_come_and_go(make: Make) -> None:
 
 
 def batches_are_rounds_in_turn(make: Make) -> None:
-    """select_batch chooses as select does row by row, update_batch teaches what update does up to rounding.
-
-    Bad rows change nothing.
-    """
+    """select_batch and update_batch do as select and update, up to rounding; bad rows change nothing."""
     one, other = make(), make()
     if not hasattr(one, "update_batch"):
         return
@@ -297,16 +294,17 @@ def units_do_not_matter_where_promised(make: Make) -> None:
     """A scale-free policy chooses the same when rewards, x or z are scaled by a power of two."""
     if not getattr(make(), "scale_free", False):
         return
-    for seed, n in ((0, 3 * N), *((seed, 12) for seed in range(1, 9))):  # first rounds are the frailest
+    for seed, n in (
+        (0, 3 * N),
+        *((seed, 12) for seed in range(1, 9)),
+    ):  # the first rounds are the most sensitive
         rounds = rounds_for(make(), n, seed)
         expected = play(make(), rounds, seed)
         for name in ("rewards", "x", "z"):
             for factor in POWERS_OF_TWO:
                 scaled = rounds._replace(**{name: getattr(rounds, name) * factor})
-                require(
-                    play(make(), scaled, seed) == expected,
-                    f"scale_free is True, and {factor} {name} changed a choice",
-                )
+                alike = play(make(), scaled, seed) == expected
+                require(alike, f"scale_free is True, and {factor} {name} changed a choice")
 
 
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
@@ -369,15 +367,12 @@ def _require_equal_learners(one: Any, other: Any, what: str) -> None:
     for policy in (one, other):
         if hasattr(policy, "refit_prior"):
             policy.refit_prior()
-    _require_equal_chances(
-        one, other, rounds_for(one, N, seed=3), f"order_free is True, and {what} changed a choice"
-    )
+    changed = f"order_free is True, and {what} changed"
+    _require_equal_chances(one, other, rounds_for(one, N, seed=3), f"{changed} a choice")
     mine, theirs = learnt(one), learnt(other)
     for name in mine:
         owner, _, array = name.rpartition(".")
         if array in ("gram", "moment", "squares", "pulls", "weights", "inverse"):
             noise = mine[f"{owner}.noise_variance" if owner else "noise_variance"]
             tolerance = 1e-6 if noise.any() else 1e-9  # a learnt prior is found to a tolerance
-            require(
-                close(mine[name], theirs[name], tolerance), f"order_free is True, and {what} changed {name}"
-            )
+            require(close(mine[name], theirs[name], tolerance), f"{changed} {name}")

@@ -1,4 +1,4 @@
-"""What policies must do with rows: contexts of their own for each arm, and decision sets."""
+"""What policies must do with rows: one context per arm, and decision sets."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from postserve.errors import InvalidInput
 
 
 def rows_are_contexts_of_their_own(make: Make) -> None:
-    """One row per arm, where the policy takes that: equal rows are one x, each row goes with its arm."""
+    """With one row per arm, if the policy takes that, equal rows are as one x, and rows follow the arms."""
     policy, rounds = trained_policy(make)
     if not policy.arms:
         return
@@ -32,10 +32,10 @@ def rows_are_contexts_of_their_own(make: Make) -> None:
     try:
         chances(policy, same_for_all, z)
     except InvalidInput:
-        return  # one context for all arms is all it takes
+        return  # it takes only one context for all arms
     for one, other in zip(rounds.x, rounds.z, strict=True):
         p = chances(policy, np.repeat(one[None], k, axis=0), other)
-        require(np.array_equal(p, chances(policy, one, other)), "equal rows are not what one x is")
+        require(np.array_equal(p, chances(policy, one, other)), "equal rows do not give what one x gives")
     before = snapshot(policy)
     for wrong in (same_for_all[1:], np.repeat(x[None], k + 1, axis=0), np.repeat(x[None], 0, axis=0)):
         require_invalid(f"x of shape {wrong.shape} for {k} arms", choose, policy, wrong, z, rng)
@@ -49,7 +49,7 @@ def rows_are_contexts_of_their_own(make: Make) -> None:
     for X, Z in zip(apart.x[:8], apart.z[:8], strict=True):
         p = chances(policy, X, Z)
         turned = chances(policy, X[::-1], Z[::-1], arms=[policy.arms[i] for i in backwards])
-        require(close(p, turned, 1e-9), "rows do not go with the arms in whose order they are given")
+        require(close(p, turned, 1e-9), "rows do not go with the arms in the given order")
         some = chances(policy, X[1:], Z[1:], arms=policy.arms[1:])
         require(some[0] == 0.0 and abs(some.sum() - 1.0) < 1e-9, f"of all but the first it says {some}")
     if hasattr(policy, "select_batch"):
@@ -57,12 +57,12 @@ def rows_are_contexts_of_their_own(make: Make) -> None:
 
 
 def decision_sets_are_rows(make: Make) -> None:
-    """Without arms of its own, any number of candidates can be shown, and their order is no matter."""
+    """A policy without arms takes any number of candidates, and their order does not matter."""
     policy, rounds = trained_policy(make)
     if policy.arms:
         return
     x, z, rng = rounds.x[0], rounds.z[0], np.random.default_rng(0)
-    require(choose(policy, x[:1], z[:1], rng) == (0, 1.0), "a single candidate is not what is chosen")
+    require(choose(policy, x[:1], z[:1], rng) == (0, 1.0), "a single candidate is not chosen")
     many, after = x.repeat(9, axis=0), z.repeat(9, axis=0)
     require(chances(policy, many, after).shape == (len(many),), "candidates that tie have no propensities")
     turned = chances(policy, x[::-1], z[::-1])[::-1]

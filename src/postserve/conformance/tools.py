@@ -1,4 +1,4 @@
-"""What the checks share: rounds to play, states to compare, and words for what failed."""
+"""Tools of the checks: rounds to play, states to compare, and messages."""
 
 import copy
 import tempfile
@@ -19,9 +19,9 @@ POWERS_OF_TWO = (1024.0, 1.0 / 1024.0)
 Make = Callable[[], Any]
 Feedback = tuple[FloatArray, int, FloatArray, float]
 N = 40
-"""Rounds that a check plays."""
+"""Rounds per check."""
 CANDIDATES = 4
-"""Rows of the decision sets that policies without arms are shown."""
+"""Rows of a decision set, for policies without arms."""
 
 
 def require(condition: bool | np.bool_, message: str) -> None:
@@ -31,7 +31,7 @@ def require(condition: bool | np.bool_, message: str) -> None:
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Callable[[Make], None], ...]:
-    """The checks of a module, in their order: its own functions of a `make`, which return nothing."""
+    """The checks of a module, in order: its functions of `make` that return nothing."""
     own = (each for each in module.values() if getattr(each, "__module__", None) == module["__name__"])
     return tuple(each for each in own if each.__annotations__ == {"make": Make, "return": None})
 
@@ -62,7 +62,7 @@ def some_rounds(n: int, dim_x: int, dim_z: int, n_arms: int, seed: int = 0) -> R
 
 
 def rounds_for(policy: Any, n: int, seed: int = 0) -> Rounds:
-    """Rounds of the policy's dimensions, invented where it looks at none; sets of rows if it has no arms."""
+    """Rounds of the policy's dimensions, any if it ignores contexts; decision sets if it has no arms."""
     dim_x = getattr(getattr(policy, "x_features", None), "n_features_in_", policy.dim_x or 3)
     dim_z = getattr(getattr(policy, "z_features", None), "n_features_in_", policy.dim_z or 2)
     if policy.arms:
@@ -71,7 +71,7 @@ def rounds_for(policy: Any, n: int, seed: int = 0) -> Rounds:
 
 
 def rows_apart(rounds: Rounds, n: int) -> Rounds:
-    """The rounds in n groups, each one round with one row per arm: what its own arm would have given."""
+    """n rounds with one row per arm, each row being one of the given rounds."""
     x, z = (part.reshape(n, -1, part.shape[1]) for part in (rounds.x, rounds.z))
     rows = np.arange(len(rounds.x))
     own = rows, rows % rounds.rewards.shape[1]
@@ -79,19 +79,19 @@ def rows_apart(rounds: Rounds, n: int) -> Rounds:
 
 
 def arms_of(policy: Any) -> tuple[int, ...]:
-    """The policy's arms; of one that takes decision sets, the rows of those it is shown here."""
+    """The policy's arms, or the rows of our decision sets."""
     return tuple(policy.arms) or tuple(range(CANDIDATES))
 
 
 def feedback(policy: Any, rounds: Rounds, i: int, arm: int) -> Feedback:
-    """What `update` takes where that arm was served in round i: x, the arm, z and the reward."""
+    """What `update` takes if that arm is served in round i: x, the arm, z and the reward."""
     column = arms_of(policy).index(arm)
     x, z = (part[i] if part.ndim == 2 else part[i, column] for part in (rounds.x, rounds.z))
     return x, arm, z, float(rounds.rewards[i, column])
 
 
 def in_turn(policy: Any, rounds: Rounds) -> list[Feedback]:
-    """The feedback of rounds in which the arms were served in turn."""
+    """The feedback of rounds with the arms served in turn."""
     arms = arms_of(policy)
     return [feedback(policy, rounds, i, arms[i % len(arms)]) for i in range(len(rounds.x))]
 
@@ -123,7 +123,7 @@ def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatA
 
 
 def play(policy: Any, rounds: Rounds, seed: int = 1) -> list[int]:
-    """Select and update round after round; the arms that were chosen."""
+    """Select and update in every round; returns the chosen arms."""
     chosen, rng = [], np.random.default_rng(seed)
     for i in range(len(rounds.x)):
         chosen.append(choose(policy, rounds.x[i], rounds.z[i], rng).arm)
@@ -132,7 +132,7 @@ def play(policy: Any, rounds: Rounds, seed: int = 1) -> list[int]:
 
 
 def trained_policy(make: Make) -> tuple[Any, Rounds]:
-    """A policy that has played some rounds, and these."""
+    """A policy that has played some rounds, and the rounds."""
     policy = make()
     rounds = rounds_for(policy, N)
     play(policy, rounds, seed=0)
@@ -140,14 +140,14 @@ def trained_policy(make: Make) -> tuple[Any, Rounds]:
 
 
 def learnt(item: Any) -> Arrays:
-    """All learnt arrays of a Persistent object, copied; none of another."""
+    """Copies of all learnt arrays of a Persistent object; nothing for others."""
     if not isinstance(item, Persistent):
         return {}
     return {name: array.copy() for name, array in arrays_of(item).items()}
 
 
 def snapshot(item: Any) -> dict[str, Any]:
-    """What an object holds, by path, copied, through dicts, sequences and the attributes of objects."""
+    """Copies of all values in an object, by path through dicts, sequences and attributes."""
     found: dict[str, Any] = {}
     _walk("", item, found, set())
     return found
@@ -172,7 +172,7 @@ def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two snapshots agree bit by bit."""
+    """Whether two snapshots are equal bit by bit."""
     return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
 
 
@@ -184,7 +184,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def reload(item: Persistent) -> Any:
-    """Saved to a file and loaded from it."""
+    """Save to a file and load from it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.npz"
         item.save(path)
