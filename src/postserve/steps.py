@@ -86,11 +86,8 @@ class HasSteps(Persistent, ABC, abstract=True):
 def steps_of(cls: type) -> list[str]:
     """The names of the steps of a class: its protected methods, except fast paths and general ways."""
     found = (name for name in dir(cls) if _is_protected(name) and isfunction(getattr_static(cls, name)))
-    return [name for name in found if not any(_is_way(vars(base).get(name)) for base in cls.__mro__)]
-
-
-def _is_way(method: Any) -> bool:
-    return getattr(method, "is_way", False)
+    ways = {name for base in cls.__mro__ for name, method in vars(base).items() if hasattr(method, "is_way")}
+    return [name for name in found if name not in ways]
 
 
 def _is_protected(name: str) -> bool:

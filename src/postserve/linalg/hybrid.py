@@ -299,8 +299,6 @@ class HybridModels:
         of_rounds = evidence.Units(units.blocks[: len(self._sizes)], units.outputs)
         return HybridObjective(present, departed, self._sizes, of_rounds)
 
-    # State
-
     def arrays(self) -> Arrays:
         """Both levels, the prior, and what removed arms taught."""
         return {

@@ -96,8 +96,6 @@ class BlockPrior:
         start = sum(self.sizes[:place])
         return slice(start, start + self.sizes[place])
 
-    # When it is learnt anew
-
     def is_due(self, u: FloatArray, y: FloatArray, n_models: int) -> bool:
         """Whether this row, already counted, brings a refit, or before the first one a new p0."""
         return self.updates >= self._due_at(n_models) or (self._waits_for_units and self._has_first(u, y))
@@ -134,8 +132,6 @@ class BlockPrior:
                 learner.update(int(models[done]), U[done], Y[done])
                 done += 1
 
-    # What it becomes
-
     def renew(self, learner: Learner) -> None:
         """Refit, starting from the prior in force; before the first refit, take p0 at the present moments."""
         if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
@@ -162,8 +158,6 @@ class BlockPrior:
     def _update_waits_for_units(self) -> None:
         unknown = bool(self.zero_blocks.any() or (self.noise_variance == 0.0).any())
         self._waits_for_units = self.evidence and unknown
-
-    # State
 
     def arrays(self, levels: tuple[str, ...] = ("",)) -> Arrays:
         """Everything, as named arrays; those of blocks have one prefix per level."""

@@ -43,12 +43,8 @@ def matrices(
     rows, columns = rows or whole, columns or whole
     place = present(storage, models).place[models]
     found = np.empty((len(models), rows.stop - rows.start, columns.stop - columns.start))
-    if rows == columns == whole and _all_dense(place):
+    if rows == columns == whole and (place[0] >= 0 if len(place) == 1 else (place >= 0).all()):
         kernels.unpack_some(storage.symmetric[plane], place, found)
     else:
         kernels.matrices(plane, models, rows.start, columns.start, found, *storage)
     return found
-
-
-def _all_dense(place: IntArray) -> bool:
-    return bool(place[0] >= 0 if len(place) == 1 else (place >= 0).all())

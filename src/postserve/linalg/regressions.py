@@ -334,8 +334,6 @@ class Regressions:
         tally[LOG_DET] = max(factor.log_det - float(np.log(self.ridge).sum()), 0.0)
         tally[LOSS] = tally[AGE] = 0.0
 
-    # State
-
     def arrays(self) -> Arrays:
         """Sums, and the cache, so that loaded regressions continue with the same bits."""
         return forms.arrays(self.storage)

@@ -102,8 +102,6 @@ class RidgeModels(Regressions):
         u, y = storage.rows[SUMS, live], storage.values[SUMS, live]
         return evidence.Rows(storage.links[live, OWNER], u, y, rounds)
 
-    # State
-
     def arrays(self) -> Arrays:
         """Sums, cache and prior."""
         return {**super().arrays(), **self.prior.arrays()}

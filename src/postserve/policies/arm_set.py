@@ -56,8 +56,6 @@ class ArmSet:
         if self.by_row:
             raise InvalidInput("n_arms is None: the candidates are the arms, wanted a policy with n_arms")
 
-    # From ids to slots, and back
-
     def slot(self, arm: int) -> int:
         """The slot of an arm."""
         if type(arm) is int and 0 <= arm < self._ids_that_are_slots:
@@ -98,8 +96,6 @@ class ArmSet:
         slot = slots[index]
         return Decision(int(slot if self.by_row else self.ids[slot]), propensity)
 
-    # One context for all arms, or one row per arm
-
     def rows_wanted(self, slots: IntArray) -> int | None:
         """How many rows x has if it is a matrix; None for any number."""
         return None if self.by_row else len(slots)
@@ -130,8 +126,6 @@ class ArmSet:
     def __str__(self) -> str:
         rest = f", … ({len(self.ids)} in all)" if len(self.ids) > 8 else ""
         return ", ".join(map(str, self.ids[:8].tolist())) + rest
-
-    # State
 
     def arrays(self) -> Arrays:
         """The ids and the next id, as named arrays."""

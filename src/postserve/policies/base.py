@@ -48,8 +48,6 @@ class BasePolicy(HasSteps, abstract=True):
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._arm_set = ArmSet(n_arms)
 
-    # What it promises
-
     @property
     def scale_free(self) -> bool:
         """Whether scaling rewards, x or z by a power of two changes no choice."""
@@ -59,8 +57,6 @@ class BasePolicy(HasSteps, abstract=True):
     def order_free(self) -> bool:
         """Whether updates may come in any order, and learners be merged, with the same result."""
         return self._why_not_merge() is None
-
-    # What it has learnt
 
     def describe(
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
@@ -74,8 +70,6 @@ class BasePolicy(HasSteps, abstract=True):
 
     def _repr_html_(self) -> str:
         return self.describe()._repr_html_()
-
-    # Arms
 
     @property
     def arms(self) -> tuple[int, ...]:
@@ -101,8 +95,6 @@ class BasePolicy(HasSteps, abstract=True):
             raise InvalidInput(f"arm {arm} is the only arm, wanted at least one to remain")
         self._remove_arm(slot)
         self._arm_set.remove(slot)
-
-    # Learning
 
     def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
         """z and the reward came: what `observe` and `credit` would learn."""

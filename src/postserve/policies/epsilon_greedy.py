@@ -33,6 +33,7 @@ class EpsilonGreedy(Persistent):
         if not isinstance(policy, Policy) or isinstance(policy, type) or hasattr(policy, "sees_z"):
             raise InvalidInput(f"policy is a {type(policy).__name__}, wanted one that chooses from x")
         self.policy = copy.deepcopy(policy)
+        self.dim_x, self.dim_z = self.policy.dim_x, self.policy.dim_z
         self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)
 
     def select(
@@ -103,16 +104,6 @@ class EpsilonGreedy(Persistent):
     def arms(self) -> tuple[int, ...]:
         """The wrapped policy's arms."""
         return self.policy.arms
-
-    @property
-    def dim_x(self) -> int | None:
-        """The wrapped policy's."""
-        return self.policy.dim_x
-
-    @property
-    def dim_z(self) -> int | None:
-        """The wrapped policy's."""
-        return self.policy.dim_z
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "policy":  # not yet made, as while copying
