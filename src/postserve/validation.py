@@ -217,7 +217,7 @@ def _floats(name: str, value: Any) -> FloatArray:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise InvalidInput(f"{name} is no array ({error}), wanted numbers") from error
+        raise InvalidInput(f"{name} is not an array ({error}), wanted numbers") from error
     if array.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} has dtype {array.dtype}, wanted real numbers")
     return array.astype(np.float64, order="C")  # a copy, which is not read-only

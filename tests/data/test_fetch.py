@@ -211,15 +211,21 @@ def test_of_a_zip_only_what_is_needed_is_kept(
     [
         (zipped(**{"ml-100k/other": b""}), "has ml-100k/other, wanted ml-100k/u.data in it"),
         (zipped(), "has nothing, wanted ml-100k/u.data in it"),
-        (b"PK but no zip", "is no whole zip (BadZipFile: File is not a zip file), wanted one with ml-100k/u"),
+        (
+            b"PK but no zip",
+            "is not a complete zip (BadZipFile: File is not a zip file), wanted one with ml-100k/u",
+        ),
         (zipped(**{"ml-100k/u.data": b"short"}), "is cut short: it has 5 bytes, wanted 256,000"),
         (zipped(**{"ml-100k/u.data": CONTENT * 2}), "is too long: it has 512,000 bytes, wanted 256,000"),
-        (damaged(WHOLE, PACKED, 0xFF, 0xFF), "is no whole zip (error: Error -3 while decompressing"),
-        (damaged(WHOLE, CENTRAL + 8, 1), "is no whole zip (RuntimeError: File 'ml-100k/u.data' is encrypted"),
-        (damaged(WHOLE, CENTRAL + 10, 77), "is no whole zip (NotImplementedError: "),
-        (damaged(WHOLE, CENTRAL, 0), "is no whole zip (BadZipFile: "),
-        (damaged(WHOLE, CENTRAL + 42, 0xFF, 0xFF, 0xFF, 0x7F), "is no whole zip ("),
-        (damaged(WHOLE, len(WHOLE) - 10, 0xFF, 0xFF, 0xFF, 0x7F), "is no whole zip ("),
+        (damaged(WHOLE, PACKED, 0xFF, 0xFF), "is not a complete zip (error: Error -3 while decompressing"),
+        (
+            damaged(WHOLE, CENTRAL + 8, 1),
+            "is not a complete zip (RuntimeError: File 'ml-100k/u.data' is encrypted",
+        ),
+        (damaged(WHOLE, CENTRAL + 10, 77), "is not a complete zip (NotImplementedError: "),
+        (damaged(WHOLE, CENTRAL, 0), "is not a complete zip (BadZipFile: "),
+        (damaged(WHOLE, CENTRAL + 42, 0xFF, 0xFF, 0xFF, 0x7F), "is not a complete zip ("),
+        (damaged(WHOLE, len(WHOLE) - 10, 0xFF, 0xFF, 0xFF, 0x7F), "is not a complete zip ("),
     ],
 )
 def test_a_zip_without_what_is_needed(
@@ -265,7 +271,7 @@ def test_a_damaged_matrix_is_told_and_replaced(
         file.write_bytes(damage)
         result = command("list")
         assert result.exit_code == 0
-        assert f"wrong: {file} is no whole .npz (" in result.output
+        assert f"wrong: {file} is not a complete .npz (" in result.output
         assert command("fetch", "jester").exit_code == 0
         assert file.read_bytes() == whole
 

@@ -261,7 +261,7 @@ def test_arms_that_are_no_labels_are_refused() -> None:
     for arms in ([], {"a", "b", "c"}, [["a"], ["b"]]):
         with pytest.raises(InvalidInput, match="wanted a list of the values that arm column 'ad' may have"):
             load(arms=arms)
-    with pytest.raises(InvalidInput, match="under a name of its own"):
+    with pytest.raises(InvalidInput, match="with different names"):
         load({**TABLE, "ad": [1, "1", 1, "1", 1]})
 
 
@@ -335,7 +335,7 @@ def test_rounds_of_arrays() -> None:
         ({"arms": [0, 10**12]}, "arms has 1000000000000 at row 1, wanted arm_names"),
         ({"propensities": 1e-300}, "propensities has 1e-300 at row 0"),
         ({"rewards": np.ma.array([1.0, 2.0], mask=[False, True])}, "rewards has masked entries"),
-        ({"rewards": [[1.0], [1.0, 2.0]]}, "rewards is no array"),
+        ({"rewards": [[1.0], [1.0, 2.0]]}, "rewards is not an array"),
     ],
 )
 def test_rounds_that_do_not_fit_are_refused(changes: Any, told: str) -> None:

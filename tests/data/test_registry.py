@@ -135,7 +135,7 @@ def test_a_file_cut_short_made_longer_or_changed(known: DataSet, tmp_path: Path)
     told = refusal(known.name, tmp_path)
     assert f"{file} was changed: its sha256 is " in told
     assert f"wanted {known.sha256}" in told
-    assert f"--folder {tmp_path}` gets it anew" in told
+    assert f"--folder {tmp_path}` refetches it" in told
     file.write_bytes(b"")
     assert "it has 0 bytes" in refusal(known.name, file)
 
@@ -171,11 +171,11 @@ def test_of_a_matrix_the_numbers_count_and_not_the_zip(monkeypatch: pytest.Monke
         (npz(ratings=matrix.T), "it has ratings of shape (2, 1), wanted (1, 2)"),
         (npz(ratings=matrix[0]), "it has ratings of shape (2,), wanted (1, 2)"),
         (npz(ratings=matrix.astype(float)), "it has ratings of dtype float64, wanted float32"),
-        (npz(other=matrix), "it is no whole .npz"),
-        (npz(ratings=np.array([None])), "it is no whole .npz"),
-        (npz(ratings=matrix)[:-30], "it is no whole .npz"),
-        (b"", "it is no whole .npz"),
-        (b"PK", "it is no whole .npz"),
+        (npz(other=matrix), "it is not a complete .npz"),
+        (npz(ratings=np.array([None])), "it is not a complete .npz"),
+        (npz(ratings=matrix)[:-30], "it is not a complete .npz"),
+        (b"", "it is not a complete .npz"),
+        (b"PK", "it is not a complete .npz"),
     ):
         with pytest.raises(InvalidInput, match=re.escape(message)):
             checked(known, content, "it")

@@ -188,7 +188,7 @@ def test_damaged_data_are_found_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "ml-100k" / "u.data").write_text("196")
     assert "figure2" not in {planned.figure.name for planned in plan(["all"], data=tmp_path)}
     assert "u.data is cut short" in str(lacks_data(FIGURES["figure2"], tmp_path))
-    with pytest.raises(InvalidInput, match=r"u\.data is cut short: .* gets it anew"):
+    with pytest.raises(InvalidInput, match=r"u\.data is cut short: .* refetches it"):
         plan(["figure2"], data=tmp_path)
 
 

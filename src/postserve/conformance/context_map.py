@@ -112,8 +112,8 @@ def state_round_trips(make: Make) -> None:
     for one in (phi_hat, twin):
         _taught(one, seed=1)
     x = _pairs(phi_hat)[0][0]
-    require(all(map(np.array_equal, _ask(phi_hat, x), _ask(twin, x))), "the loaded map answers otherwise")
-    require(same(learnt(phi_hat), learnt(twin)), "the loaded map learnt otherwise")
+    require(all(map(np.array_equal, _ask(phi_hat, x), _ask(twin, x))), "the loaded map answers differently")
+    require(same(learnt(phi_hat), learnt(twin)), "the loaded map learnt differently")
 
 
 def bad_input_is_refused(make: Make) -> None:

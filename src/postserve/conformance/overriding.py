@@ -44,15 +44,15 @@ def policies_take_overridden_steps(make: Make) -> None:
             pairs = [(chances(policy, rounds.x[0], rounds.z[0]) for policy in (single, other))]
             pairs += [(policy.weights for policy in (single, other))] if hasattr(single, "weights") else []
             alike = all(close(mine, theirs, 1e-6) for mine, theirs in pairs)
-            require(alike, f"with {step} overridden, {what} taught otherwise than update")
+            require(alike, f"with {step} overridden, {what} taught differently than update")
         batch = single.select_batch(rounds.x, np.random.default_rng(1), **z_for_oracle(single, Z=rounds.z))
         one_by_one = choose_all(single, rounds)
         alike = batch.arms.tolist() == [decision.arm for decision in one_by_one]
-        require(alike, f"with {step} overridden, select_batch chose otherwise than select")
+        require(alike, f"with {step} overridden, select_batch chose differently than select")
         if single.arms:
             rows = rounds._replace(x=np.repeat(rounds.x[:, None], len(single.arms), axis=1))
             alike = choose_all(single, rows) == one_by_one
-            require(alike, f"with {step} overridden, equal rows are chosen from otherwise than one x")
+            require(alike, f"with {step} overridden, equal rows are chosen from differently than one x")
 
 
 def maps_take_overridden_steps(make: Make) -> None:
@@ -67,14 +67,12 @@ def maps_take_overridden_steps(make: Make) -> None:
         for name in ("predict", "radius"):
             rows = getattr(single, name)(x, arms)
             alone = [getattr(single, name)(each, (0,))[0] for each in x]
-            require(
-                close(rows, alone, 1e-9), f"with {step} overridden, {name} of rows and of each row differ"
-            )
+            require(close(rows, alone, 1e-9), f"with {step} overridden, {name} of rows is not that of each")
             taught = getattr(at_once, name)(x, arms)
-            require(close(rows, taught, 1e-6), f"with {step} overridden, pairs at once taught otherwise")
+            require(close(rows, taught, 1e-6), f"with {step} overridden, pairs at once taught differently")
         spread = _spread(single, x[:3])
         by_itself = np.concatenate([_spread(single, each[None]) for each in x[:3]])
-        require(close(spread, by_itself, 0.25), f"with {step} overridden, draws at rows scatter otherwise")
+        require(close(spread, by_itself, 0.25), f"with {step} overridden, draws at rows scatter differently")
         policies = PoLinUCB(2, remake(), optimism="joint"), PoLinUCB(2, _Verbs(remake()), optimism="joint")
         for i in range(ROUNDS):
             first, other = (policy.select(x[i], np.random.default_rng(i)) for policy in policies)

@@ -49,7 +49,7 @@ def select_is_pure(make: Make) -> None:
     policy, rounds = trained_policy(make)
     before = snapshot(policy)
     first = choose_all(policy, rounds)
-    require(first == choose_all(policy, rounds), "a second select with the same rng decided otherwise")
+    require(first == choose_all(policy, rounds), "a second select with the same rng decided differently")
     fresh = rounds_for(policy, 1, seed=4)
     x, z = fresh.x[0].copy(), fresh.z[0].copy()
     choose(policy, x, z, np.random.default_rng(1))
@@ -100,8 +100,8 @@ def state_round_trips(make: Make) -> None:
     require(same(learnt(policy), learnt(twin)), "the loaded policy differs from the saved one")
     require(twin.arms == policy.arms, "the loaded policy has other arms")
     rounds = rounds_for(policy, N, seed=2)
-    require(play(policy, rounds) == play(twin, rounds), "the loaded policy decided otherwise")
-    require(same(learnt(policy), learnt(twin)), "the loaded policy learnt otherwise")
+    require(play(policy, rounds) == play(twin, rounds), "the loaded policy decided differently")
+    require(same(learnt(policy), learnt(twin)), "the loaded policy learnt differently")
 
 
 def update_is_observe_then_credit(make: Make) -> None:
@@ -111,7 +111,7 @@ def update_is_observe_then_credit(make: Make) -> None:
         whole.update(x, arm, z, reward)
         z_hat = staged.observe(x, arm, z)
         staged.credit(x, arm, z, reward, z_hat=z_hat)
-    require(same(snapshot(whole), snapshot(staged)), "observe and credit taught otherwise than update")
+    require(same(snapshot(whole), snapshot(staged)), "observe and credit taught differently than update")
 
 
 def what_comes_is_learnt(make: Make) -> None:
@@ -273,9 +273,9 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     X, arms, Z, rewards = (np.array(part) for part in zip(*came, strict=True))
     one.update_batch(X, arms, Z, rewards)
     _teach(other, came)
-    _require_equal_chances(one, other, rounds, "update_batch taught otherwise than update")
+    _require_equal_chances(one, other, rounds, "update_batch taught differently than update")
     if hasattr(one, "weights"):
-        require(close(one.weights, other.weights, 1e-9), "update_batch taught otherwise than update")
+        require(close(one.weights, other.weights, 1e-9), "update_batch taught differently than update")
     if not hasattr(one, "select_batch"):
         return
     require_batch_as_single(one, rounds)

@@ -112,7 +112,7 @@ def require_batch_as_single(policy: Any, rounds: Rounds) -> None:
     """select_batch must decide as select does in every round."""
     batch = policy.select_batch(rounds.x, np.random.default_rng(1), **z_for_oracle(policy, Z=rounds.z))
     arms, propensities = map(list, zip(*choose_all(policy, rounds), strict=True))
-    require(batch.arms.tolist() == arms, "select_batch chose otherwise than select")
+    require(batch.arms.tolist() == arms, "select_batch chose differently than select")
     require(batch.propensities.tolist() == propensities, "select_batch gave other propensities than select")
 
 

@@ -120,7 +120,7 @@ def _kept(known: DataSet, address: str, download: bytes) -> bytes:
         return download
     # zipfile and zlib raise many kinds of errors on damaged files
     with (
-        errors_as_invalid_input(f"{address} is no whole zip", f"one with {known.inside}"),
+        errors_as_invalid_input(f"{address} is not a complete zip", f"one with {known.inside}"),
         zipfile.ZipFile(io.BytesIO(download)) as archive,
     ):
         names = archive.namelist()

@@ -53,7 +53,7 @@ def read_checked(name: str, path: PathLike | None = None) -> bytes:
     ...         read_checked("movielens-100k", file)
     ...     except InvalidInput as error:
     ...         print(str(error).replace(folder, ""))
-    /u.data is cut short: it has 3 bytes, wanted 1,979,173; `postserve data fetch movielens-100k` gets it anew
+    /u.data is cut short: it has 3 bytes, wanted 1,979,173; `postserve data fetch movielens-100k` refetches it
     """
     known, file = data_set(name), find(name, path)
     try:
@@ -63,7 +63,7 @@ def read_checked(name: str, path: PathLike | None = None) -> bytes:
     try:
         return checked(known, content, str(file))
     except InvalidInput as error:
-        raise InvalidInput(f"{error}; {_command(known, path)} gets it anew") from error
+        raise InvalidInput(f"{error}; {_command(known, path)} refetches it") from error
 
 
 def checked(known: DataSet, content: bytes, title: str) -> bytes:
@@ -124,7 +124,7 @@ def _command(known: DataSet, path: PathLike | None) -> str:
 
 def _matrix(known: DataSet, content: bytes, title: str) -> bytes:
     # numpy, zipfile and zlib raise many kinds of errors on damaged files
-    with errors_as_invalid_input(f"{title} is no whole .npz", f"one with {MATRIX!r}"):
+    with errors_as_invalid_input(f"{title} is not a complete .npz", f"one with {MATRIX!r}"):
         matrix = np.load(io.BytesIO(content), allow_pickle=False)[MATRIX]
     if matrix.dtype != np.float32:
         raise InvalidInput(f"{title} has {MATRIX} of dtype {matrix.dtype}, wanted float32")

@@ -127,7 +127,7 @@ def _arm_ids(
         raise InvalidInput(f"arms is {arms!r:.60}, wanted a list of the values that {title} may have")
     ids = {label: i for i, label in enumerate(known)}
     if len(ids) < len(known) or len({str(label) for label in known}) < len(known):
-        raise InvalidInput(f"arms is {known!r:.200}, wanted each once, and under a name of its own")
+        raise InvalidInput(f"arms is {known!r:.200}, wanted each once, with different names")
     listed = ", ".join(repr(label) for label in known)
     for row, label in zip(rows, served, strict=True):
         if label not in ids:

@@ -140,7 +140,7 @@ def _with_nan(name: str, value: Any, n: int) -> FloatArray:
     try:
         given = np.asarray(value)
     except ValueError as error:
-        raise InvalidInput(f"{name} is no array ({error}), wanted numbers") from error
+        raise InvalidInput(f"{name} is not an array ({error}), wanted numbers") from error
     lost = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     found = vector(name, np.where(lost, 0.0, given) if lost.any() else given, n).copy()
     found[lost] = np.nan

@@ -109,9 +109,8 @@ def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
     if not (coordinates.all() and alive.all()):
         gram, moment = gram[:, coordinates][:, :, coordinates], moment[:, alive][:, :, coordinates]
         squares = squares[:, alive]
-    return Sums(
-        gram * (scale[:, None] * scale), moment * (outputs[:, None] * scale), squares * outputs**2, pulls
-    )
+    gram, moment = gram * (scale[:, None] * scale), moment * (outputs[:, None] * scale)
+    return Sums(gram, moment, squares * outputs**2, pulls)
 
 
 def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
