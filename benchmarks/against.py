@@ -23,7 +23,7 @@ class Peer(NamedTuple):
     package: str
     version: str
     beside: tuple[str, ...] = ()
-    ready: bool = False  # whether x is made what the library wants before the clock starts
+    ready: bool = False  # whether x is converted for the library before the clock starts
 
     @property
     def wanted(self) -> list[str]:
@@ -50,7 +50,7 @@ OURS = "postserve"
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
-    """One entry a player: its version, and by scenario microseconds and ratios, or why there are none."""
+    """One entry per player: its version, and microseconds and ratios by scenario, or the reason for none."""
     budget, environment = (
         ("1" if quick else "4"),
         {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT / "src")},
@@ -76,7 +76,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
-    """The runner's lines by scenario; what it said last, where it failed."""
+    """The runner's lines by scenario; its last output where it failed."""
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
     found = {line.pop("scenario"): line for line in lines}
@@ -86,7 +86,7 @@ def _run(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
 
 
 def _installed(peer: Peer) -> tuple[str, str]:
-    """The interpreter of the peer's environment, made if it is not there; or a reason why it has none."""
+    """The interpreter of the peer's environment, made if it is missing; or why it cannot be made."""
     place = ENVIRONMENTS / peer.package
     python, ready = place / "bin" / "python", place / ".ready"
     if ready.exists() and ready.read_text() == "\n".join(peer.wanted):

@@ -1,4 +1,4 @@
-"""A batch of 1,000 contexts, as a ratio to the matrix product it cannot do without."""
+"""A batch of 1,000 contexts, as a ratio to the matrix product that it needs at least."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -48,7 +48,7 @@ def _one_by_one(policy: LinUCB, X: FloatArray, rng: np.random.Generator) -> None
 
 
 def trained(n_arms: int, dim: int, rounds: Stream, pulls: int) -> LinUCB:
-    """Every arm pulled so often, in an order by chance."""
+    """Every arm pulled equally often, in random order."""
     policy, rng = LinUCB(n_arms, dim, ridge=1.0, arm_radius=1.0), np.random.default_rng(1)
     for _ in range(pulls):
         policy.update_batch(*_rows(n_arms, n_arms, dim, rounds, rng))
@@ -63,7 +63,7 @@ def _rows(
 
 
 def _inverses_one_by_one(X: Any, n_arms: int) -> Callable[[], Any]:
-    """(1000 x 105) @ (105 x 105), an arm at a time."""
+    """(1000 x 105) @ (105 x 105), one arm at a time."""
     inverses = np.random.default_rng(2).standard_normal((n_arms, X.shape[1], X.shape[1]))
     out = np.empty_like(X)
     return lambda: [np.matmul(X, inverse, out=out) for inverse in inverses]

@@ -1,8 +1,8 @@
 """Whether our own ratios are still what was committed: `python -m benchmarks.check [--commit]`.
 
 Runs the quick form of rounds, batches, refits and candidates. A ratio may exceed the committed one by the
-tolerance that benchmarks/committed.json states; what exceeds it is measured up to twice more, machines
-being noisy, and fails if it exceeds it every time. `--commit` writes the file, from medians of three.
+tolerance that benchmarks/committed.json states; what exceeds it is measured up to twice more, since
+machines are noisy, and fails if it exceeds it every time. `--commit` writes the file, from medians of three.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def ratios(section: str) -> dict[str, float]:
 
 
 def exceeding(found: dict[str, float], committed: dict[str, float], tolerance: float) -> list[str]:
-    """The names whose ratio is beyond committed·(1 + tolerance), or that are not there."""
+    """The names of ratios above committed·(1 + tolerance), and of those that are missing."""
     return [
         name for name, limit in committed.items() if found.get(name, float("inf")) > limit * (1.0 + tolerance)
     ]

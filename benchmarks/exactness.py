@@ -1,4 +1,4 @@
-"""Whether decisions are those of a direct solve, and weights those of a fresh one after many updates."""
+"""Whether decisions agree with a direct solve, and weights with a fresh one after many updates."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ TIE = 1e-9
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
-    """Rounds in which the policy chose what a direct solve would not, and the largest error of a weight."""
+    """Rounds in which the policy and a direct solve chose differently, and the largest error of a weight."""
     rounds, updates = (1_000, 100_000) if quick else (10_000, 1_000_000)
     for name, (n_arms, dim) in SCENARIOS.items():
         for weights in ("apart", "equal"):
@@ -26,7 +26,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
 
 
 def _differing(n_arms: int, dim: int, world: Stream) -> int:
-    """The policy plays; a direct solve of the sums, A^{-1} by LU for the arm that changed, looks on."""
+    """The policy plays; each choice is compared with a direct solve, A^{-1} by LU for the changed arm."""
     policy, rng = LinUCB(n_arms, dim, ridge=1.0, arm_radius=1.0), np.random.default_rng(0)
     gram, moment = np.repeat(np.eye(dim)[None], n_arms, axis=0), np.zeros((n_arms, dim))
     inverse, weights = gram.copy(), moment.copy()

@@ -1,4 +1,4 @@
-"""The floor of a select: half of the inverses, read once, at the speed this machine reads that much."""
+"""The floor of a select: the time that this machine takes to read half of the inverses once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ KILOBYTES = (32, 128, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
-    """GB/s of one thread by size, then microseconds a scenario. A compiled sum does the reading."""
+    """GB/s of one thread by size, then microseconds per scenario. A compiled sum does the reading."""
     _total(np.zeros(16))
     speeds = {}
     for kilobytes in KILOBYTES:
@@ -43,6 +43,6 @@ def _total(values: Any) -> float:
 def _repeated(values: Any, times: int) -> float:
     total = 0.0
     for i in range(times):
-        values[0] = i  # or the sums would be one
+        values[0] = i  # or the compiler would merge the sums into one
         total += _total(values)
     return total

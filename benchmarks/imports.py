@@ -68,7 +68,7 @@ def _run(code: str, **environment: str) -> None:
 
 
 def _first_use(code: str) -> dict[str, float]:
-    """With nothing compiled before, and with everything."""
+    """With an empty cache of compiled code, and with a full one."""
     with tempfile.TemporaryDirectory() as cache:
         taken = [seconds(lambda: _run(ROUNDS + code, NUMBA_CACHE_DIR=cache)) for _ in range(1 + AGAIN)]
     return {"seconds": taken[0], "full_seconds": statistics.median(taken[1:])}

@@ -1,4 +1,4 @@
-"""The reference of every ratio: LinUCB as a careful user writes it in numpy (and needs nothing else)."""
+"""The reference of every ratio: LinUCB as a careful user would write it, in numpy alone."""
 
 from typing import Any
 

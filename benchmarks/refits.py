@@ -9,7 +9,7 @@ from postserve.linalg.prior import BlockPrior
 
 
 def measure(quick: bool = False) -> dict[str, float]:
-    """Time within refits (and the refactorisation that ends each) over the time of the run."""
+    """Time in refits, including the refactorisation that ends each, over the time of the run."""
     found = {}
     _share(50)  # compiles
     for horizon in (1000,) if quick else (1000, 5000):

@@ -41,7 +41,7 @@ plt.switch_backend("agg")
 
 
 def write(results: dict[str, Any], out: Path) -> list[Path]:
-    """results.md, and the pictures there are findings for."""
+    """results.md, and a picture for each section that has results."""
     found = results["results"]
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.md").write_text("\n".join(_page(results)) + "\n")
@@ -113,7 +113,7 @@ def _page(results: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines(found: dict[str, Any], section: str) -> Iterator[str]:
-    """What there is to say of a section."""
+    """The lines of a section."""
     if section == "against":
         yield from _against(found[section])
         return
@@ -123,7 +123,7 @@ def _lines(found: dict[str, Any], section: str) -> Iterator[str]:
 
 
 def _distances(found: dict[str, Any]) -> Iterator[str]:
-    """Our select where every width is computed, arms being equal, over the floor."""
+    """Our select over the floor, for equal arms, where every width is computed."""
     for name, entry in found.get("rounds", {}).items():
         scenario = name.split()[1].rstrip(",")
         floor = found["floor"].get(f"floor {scenario}")
@@ -171,7 +171,7 @@ def _against(players: dict[str, Any]) -> Iterator[str]:
 
 
 def _table(entries: dict[str, Any]) -> Iterator[str]:
-    """A column for everything that is known of any entry."""
+    """One column for each value that any entry has."""
     rows = {name: _flat(value) for name, value in entries.items()}
     known = {what for row in rows.values() for what in row}
     columns = [what for what in HEADS if what in known] + sorted(known - set(HEADS) - LEFT_OUT)
@@ -192,7 +192,7 @@ def _flat(value: Any, before: str = "") -> dict[str, Any]:
 
 
 def _draw_peers(found: dict[str, Any], path: Path) -> None:
-    """A panel a scenario: the time of one round over numpy's, ours and each peer's, logarithmic."""
+    """One panel per scenario: the time of one round over numpy's, ours and each peer's, logarithmic."""
     figure, panels = plt.subplots(2, 2, figsize=(11, 7.2), layout="constrained")
     for panel, (scenario, (n_arms, dim)) in zip(panels.flat, SCENARIOS.items(), strict=True):
         bars = sorted(_peers(found, scenario).items(), key=lambda pair: -pair[1])

@@ -26,7 +26,7 @@ class Defaults(Ours):
 
 
 class OursPo:
-    """PoLinUCB; a context is the pair (x, z), of which select sees x."""
+    """PoLinUCB; a context is the pair (x, z), and select sees only x."""
 
     ready = True
 
@@ -98,7 +98,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
 
 
 def _warm_c(weights: str, quick: bool) -> dict[str, Any]:
-    """The reference starts cold: what it costs does not depend on what it has learnt."""
+    """The reference starts cold: its cost does not depend on what it has learnt."""
     n_arms, dim = SCENARIOS["c"]
     ours, rounds, rng = Ours(n_arms, dim), stream(n_arms, dim, weights=weights), np.random.default_rng(1)
     for _ in range(WARM):

@@ -28,7 +28,7 @@ COMPUTES_WITH = ("numpy", "scipy", "numba", "scikit-learn", "postserve")
 
 
 def run(section: str, quick: bool) -> Iterator[tuple[str, Any]]:
-    """What the section finds, as it finds it; how it ended, if not well."""
+    """The section's results as they come, and how it ended if it failed."""
     command = [sys.executable, "-m", "benchmarks.section", section, *(["--quick"] if quick else [])]
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
@@ -45,7 +45,7 @@ def run(section: str, quick: bool) -> Iterator[tuple[str, Any]]:
 
 
 class Results:
-    """What is known so far, in one file that is written anew with every finding."""
+    """All results so far, in one file that is rewritten with each new one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class Results:
         self.all.setdefault("quick", {})
 
     def begin(self, section: str, quick: bool) -> None:
-        """Forget what was found there before."""
+        """Forget the earlier results of a section."""
         self.all["results"][section], self.all["quick"][section] = {}, quick
 
     def add(self, section: str, name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a select and an update cost as arms, dimensions and rounds grow, and what the memory does."""
+"""What a select and an update cost as arms, dimensions and rounds grow, and how memory grows."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ ROUNDS = (1_000, 3_000, 10_000, 30_000, 100_000)
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
-    """Microseconds, select and update apart."""
+    """Microseconds, for select and update separately."""
     play(Ours(3, 4), stream(3, 4, 20), range(20))  # compiles
     for n_arms in ARMS[:4] if quick else ARMS:
         yield f"{n_arms} arms of 64", _cost(n_arms, 64, 1.0 if quick else 4.0)

@@ -1,4 +1,4 @@
-"""One benchmark in a process of its own: `python -m benchmarks.section NAME [--quick]`, a line a finding."""
+"""One benchmark in its own process: `python -m benchmarks.section NAME [--quick]`, one line per result."""
 
 import importlib
 import json

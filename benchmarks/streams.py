@@ -1,11 +1,11 @@
 """The rounds that everyone plays: contexts and the reward of every arm, from a seed (numpy only).
 
-x is N(0, I), and a reward is x·w_a plus N(0, 1). A policy may leave the widths of arms uncomputed that
-cannot win, and what that saves depends on how the weights w_a differ. Hence three kinds of them:
+x is N(0, I), and a reward is x·w_a plus N(0, 1). A policy need not compute the widths of arms that
+cannot win, and how much that saves depends on how the weights w_a differ. Hence three kinds of weights:
 
 - "apart": N(0, I), so that means differ by as much as x is long;
 - "unit": the same over sqrt(dim), so that weights have about length 1, as in the paper's worlds;
-- "equal": one w for all arms, so that every arm stays in question.
+- "equal": one w for all arms, so that every arm could still win.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ DISTINCT = 10_000
 
 
 class Stream(NamedTuple):
-    """Contexts, one a row; weights, one row an arm; one noise a round. All repeat after the last."""
+    """Contexts, one per row; weights, one row per arm; one noise per round. All repeat after the last."""
 
     X: Any
     weights: Any
@@ -50,5 +50,5 @@ def post_stream(n_arms: int, dim_x: int, dim_z: int, n: int = 5000, *, seed: int
 
 
 def rewards(of: Stream, X: Any, arms: Any, rng: np.random.Generator) -> Any:
-    """Of rows and arms of one's own."""
+    """Rewards for the given rows and arms."""
     return np.einsum("nd,nd->n", X, of.weights[arms % len(of.weights)]) + rng.standard_normal(len(X))

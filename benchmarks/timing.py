@@ -1,7 +1,7 @@
-"""Two players in turn, in one process: blocks of rounds, selects and updates clocked apart, medians.
+"""Two players in turn, in one process: blocks of rounds, selects and updates timed separately, medians.
 
-A player has `select(context)` and `update(context, arm, reward)`. If it also has `context(x)`, that makes
-of x, which is an array for all, what its library wants: it is part of a select, unless the player is `ready`.
+A player has `select(context)` and `update(context, arm, reward)`. If it also has `context(x)`, that converts
+x, an array, for its library: this is part of a select, unless the player is `ready`.
 """
 
 import statistics
@@ -81,7 +81,7 @@ def from_cold(
 ) -> dict[str, Any]:
     """The first `rounds` rounds of fresh players; medians over repeats.
 
-    A budget is seconds for the first of the two: where it is spent, the rounds end there.
+    A budget is seconds for the first of the two: the rounds end when it is spent.
     """
     times: tuple[Times, Times] = ([], [])
     begun, played = time.perf_counter(), rounds

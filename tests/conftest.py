@@ -1,7 +1,7 @@
 """What all tests share.
 
-Under CI=true a skip is a failure, for what cannot run there must not pass unseen. Where tests run on several
-cores (`make test`), those that start clusters, browsers or commands are kept apart.
+Under CI=true a skip is a failure, so that nothing passes because it could not run. Where tests run on several
+cores (`make test`), those that start clusters, browsers or commands do not run at the same time.
 """
 
 import os
@@ -29,10 +29,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Collected:
 
 
 START_PROCESSES = ("test_cli", "test_engines", "test_report_page")
-"""Files whose tests start clusters, browsers or commands, which want the cores for themselves."""
+"""Files with tests that start clusters, browsers or commands, and need all cores."""
 
 SHARE_A_FIXTURE = ("test_coverage", "test_figures", "test_regret")
-"""Files whose tests share what takes long to make: one process makes it once."""
+"""Files with tests that share a slow fixture: one process makes it once."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -49,7 +49,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _group_of(nodeid: str) -> str:
-    """All that start processes, a file that shares a fixture, or the test alone."""
+    """The group of a test: all that start processes, its file if that shares a fixture, or itself."""
     name = Path(nodeid.partition("::")[0]).stem
     if name in START_PROCESSES:
         return "processes"
@@ -73,7 +73,7 @@ def data_if_any() -> Path | None:
 
 @pytest.fixture(scope="session")
 def real_data(data_if_any: Path | None) -> Path:
-    """The same, for tests that cannot do without."""
+    """The same, for tests that need the data."""
     if data_if_any is None:
         pytest.skip("no real data in ../shared/data, beside the project's root, nor in $POSTSERVE_DATA")
     return data_if_any

@@ -21,7 +21,7 @@ def variants() -> list[dict[str, str]]:
     return [
         *({"NPY_DISABLE_CPU_FEATURES": names} for names in dict.fromkeys(disabled)),
         *({"OPENBLAS_CORETYPE": core} for core in cores),
-        {"NUMBA_CPU_NAME": "generic"},  # which Numba's cache keeps apart
+        {"NUMBA_CPU_NAME": "generic"},  # which has its own entries in Numba's cache
     ]
 
 

@@ -1,4 +1,4 @@
-"""The evidence of given sums, which the package itself only asks for through its models."""
+"""The evidence of given sums, which the package itself computes only through its models."""
 
 from collections.abc import Sequence
 

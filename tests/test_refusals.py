@@ -1,4 +1,4 @@
-"""What cannot be used is refused, with what, got, wanted, and changes nothing."""
+"""Bad arguments are refused with a message (what, got, wanted), and change nothing."""
 
 from fractions import Fraction
 from typing import Any
@@ -113,7 +113,7 @@ def test_features_that_fail_in_mid_run_change_nothing() -> None:
 
 
 class OddMap(KnownMap):
-    """A map whose answers are whatever a test wants."""
+    """A map that answers whatever a test sets."""
 
     def __init__(self, rows: Any = ((0.0, 0.0),), radius: Any = (0.0,)) -> None:
         super().__init__(2, 2, function=lambda x: x)

@@ -1,4 +1,4 @@
-"""State files: what is refused, and that nothing is half-written."""
+"""State files: what is refused, and that none is half-written."""
 
 import json
 from pathlib import Path

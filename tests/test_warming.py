@@ -74,7 +74,7 @@ def play(policy: Any, rounds: int) -> None:
 
 
 def kernel_signatures() -> dict[str, int]:
-    """For how many kinds of arguments each kernel is ready, compiled now or loaded from the cache."""
+    """The number of signatures for which each kernel is ready, compiled now or loaded from the cache."""
     return {
         f"{module.__name__}.{name}": len(kernel.signatures)
         for module in (cholesky, evidence, joint, models, network)

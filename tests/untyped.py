@@ -4,5 +4,5 @@ from typing import Any
 
 
 def untyped(value: object) -> Any:
-    """The same value, as Any: for an argument whose type is wrong on purpose, or not among those declared."""
+    """The same value, as Any: for an argument of a type that is wrong on purpose, or not declared."""
     return value

@@ -1,6 +1,6 @@
 """bayesianbandits 1.5.0: a ContextualAgent of NormalRegressor(alpha=1, beta=1) arms, UpperConfidenceBound.
 
-Its bound is a quantile of draws: 0.8413 is one standard deviation, and 1,000 draws an arm is its default.
+Its bound is a quantile of draws: 0.8413 is one standard deviation, and 1,000 draws per arm is its default.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """coba 8.1.0: LinUCBLearner(alpha=1, features=["ax"]), the actions being one-hot.
 
-It has one model for all actions, so arms of their own need (n_arms·dim)² numbers: 8.8 MB on a, 33 GB on c,
-which is left out. A context is a list, made outside the clock.
+It has one model for all actions, so separate weights for each arm need (n_arms·dim)² numbers: 8.8 MB on
+a, 33 GB on c, which is left out. A context is a list, made outside the clock.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""contextualbandits 0.3.30: LinUCB(alpha=1, lambda_=1), no intercept, and not its prior for new arms."""
+"""contextualbandits 0.3.30: LinUCB(alpha=1, lambda_=1), no intercept, and without its prior for new arms."""
 
 from typing import Any
 

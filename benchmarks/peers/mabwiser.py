@@ -1,6 +1,6 @@
 """MABWiser 2.7.4: MAB with LearningPolicy.LinUCB(alpha=1, l2_lambda=1).
 
-It wants to be fitted before it predicts; one row of zeros teaches it nothing.
+It must be fitted before it predicts; one row of zeros teaches it nothing.
 """
 
 from typing import Any

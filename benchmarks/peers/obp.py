@@ -1,4 +1,4 @@
-"""Open Bandit Pipeline (obp) 0.4.1: policy.LinUCB(epsilon=1), one action a round, learning every round."""
+"""Open Bandit Pipeline (obp) 0.4.1: policy.LinUCB(epsilon=1), one action per round, updated every round."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""river 0.26.1: bandit.LinUCBDisjoint, whose width is one standard deviation (alpha = beta = 1).
+"""river 0.26.1: bandit.LinUCBDisjoint, with a width of one standard deviation (alpha = beta = 1).
 
 A context is a dict, made outside the clock.
 """

@@ -1,8 +1,8 @@
-"""One player against the numpy reference, in this interpreter: one line of JSON a scenario.
+"""One player against the numpy reference, in this interpreter: one line of JSON per scenario.
 
-`python -m benchmarks.peers.runner PEER [--budget SECONDS] [--scenarios a b c d] [--ready]`, where the
-interpreter is that of the peer's own environment: it needs numpy and the peer, and `ours` needs postserve.
-Whoever calls it sets the variables of `running.ONE_THREAD`, which numpy reads when it is imported.
+`python -m benchmarks.peers.runner PEER [--budget SECONDS] [--scenarios a b c d] [--ready]`, run by the
+interpreter of the peer's own environment: it needs numpy and the peer, and `ours` needs postserve.
+The caller sets the variables of `running.ONE_THREAD`, which numpy reads when it is imported.
 """
 
 import argparse
@@ -29,13 +29,13 @@ def measure(make: Any, scenario: str, budget: float) -> dict[str, Any]:
 
 
 def agreement(make: Any, rounds: int = 300) -> float:
-    """The share of 100 contexts on which it chooses as the reference, having learnt the same rounds (d)."""
+    """The share of 100 contexts on which it chooses as the reference does, after the same rounds (d)."""
     n_arms, dim = SCENARIOS["d"]
     player, reference, world = make(n_arms, dim), NumpyLinUCB(n_arms, dim), stream(n_arms, dim)
     native = getattr(player, "context", lambda x: x)
     for t in range(rounds):
         x, arm = world.x(t), t % n_arms
-        player.select(native(x))  # some learn only what they were asked before
+        player.select(native(x))  # some learn only about contexts that they have seen before
         player.update(native(x), arm, world.reward(t, arm))
         reference.update(x, arm, world.reward(t, arm))
     asked = [world.x(t) for t in range(rounds, rounds + 100)]

@@ -1,7 +1,7 @@
 """Vowpal Wabbit 9.11.9: --cb_explore with --squarecb. It learns by gradient steps and keeps no covariance.
 
 A context is the text of x. Features have names: with numbers for names the weights of neighbouring actions
-fall on each other, and it hardly learns.
+collide, and it hardly learns.
 """
 
 from typing import Any

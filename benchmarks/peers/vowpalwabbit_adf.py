@@ -1,4 +1,4 @@
-"""Vowpal Wabbit 9.11.9: --cb_explore_adf with --squarecb, a line an arm, as one writes it where arms change.
+"""Vowpal Wabbit 9.11.9: --cb_explore_adf with --squarecb, one line per arm, the form for arms that change.
 
 x is the shared line, an arm's line is its name, and -q crosses them.
 """

@@ -1,4 +1,4 @@
-"""A check that cannot fail is none: each of these broken policies, maps and worlds must be caught."""
+"""Checks must be able to fail: each of these broken policies, maps and worlds is caught."""
 
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +55,7 @@ class IgnoresEligibility(RandomPolicy):
 
 
 class LearnsPastItsSteps(LinUCB):
-    """Right as it is; but whoever overrides `_credit` is not asked."""
+    """Right as it is; but an overridden `_credit` is not called."""
 
     def _fill_z_and_credit(self, x: Any, slot: int, z: Any, reward: float, z_hat: Any) -> None:
         self._arms.learn(slot, x, reward=reward)
@@ -176,7 +176,7 @@ class LearnsFromNaN(RidgeMap):
 
 
 class DrawsPastItsRadius(RidgeMap):
-    """Right as it is; but whoever overrides `_radius` gets draws of the old width at distinct rows."""
+    """Right as it is; but with `_radius` overridden, draws at distinct rows keep the old width."""
 
     def _deviations(self, X: Any, size: int, rng: np.random.Generator) -> Any:
         off = super()._deviations(X, size, rng)
@@ -211,7 +211,7 @@ class LeakyRewards(SyntheticEnvironment):
 
 
 class BiasedNoise(SyntheticEnvironment):
-    """Noise whose mean is not 0."""
+    """Noise with a mean that is not 0."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, z_noise=lambda rng, shape: rng.exponential(size=shape), **options)
@@ -232,7 +232,7 @@ class OneRowTooFew(ActionDependentEnvironment):
 
 
 class OnePhiForAll(ActionDependentEnvironment):
-    """Tells phi of the first arm alone."""
+    """Gives phi of the first arm only."""
 
     def phi(self, x: Any) -> Any:
         return super().phi(x)[0]

@@ -181,7 +181,7 @@ def synthetic(phi: Any, **options: Any) -> SyntheticEnvironment:
 
 
 def table(contexts: int) -> TableEnvironment:
-    """100 rows, of which several have the same x where there are fewer contexts than that."""
+    """100 rows; several have the same x where there are fewer contexts than rows."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((contexts, 3))[np.arange(100) % contexts]
     return TableEnvironment(x, rng.standard_normal((100, 2)), rng.standard_normal((100, 4)))

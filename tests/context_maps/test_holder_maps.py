@@ -1,4 +1,4 @@
-"""Maps that know a smoothness of phi and no more: nearest neighbours and kernel ridge regression."""
+"""Maps that assume only that phi is smooth: nearest neighbours and kernel ridge regression."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The network map: its compiled steps against plain numpy, drawn and carried on as they should be."""
+"""The network map: its compiled steps against plain numpy, its draws, and its state."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Fetching, from a real server on this machine: what is kept and refused, and that nothing is half there."""
+"""Fetching from a real, local server: what is kept, what is refused, and that no file is incomplete."""
 
 import base64
 import gzip
@@ -107,14 +107,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def known(server: Server, monkeypatch: pytest.MonkeyPatch) -> DataSet:
-    """ACTG 175, were it CONTENT and on our server."""
+    """ACTG 175, as if it were CONTENT and on our server."""
     return served(server, monkeypatch, "actg175", CONTENT, CONTENT)
 
 
 def served(
     server: Server, monkeypatch: pytest.MonkeyPatch, name: str, download: bytes, kept: bytes, **changes: Any
 ) -> DataSet:
-    """A set whose download is on our server, and of which these bytes are kept."""
+    """A data set with its download on our server, of which these bytes are kept."""
     digits = hashlib.sha256(download).hexdigest()
     address = server.at(f"/{name}", download)
     return pretend(monkeypatch, name, kept, address=address, download=f"sha256:{digits}", **changes)
@@ -129,7 +129,7 @@ def zipped(**members: bytes) -> bytes:
 
 
 def damaged(content: bytes, at: int, *others: int) -> bytes:
-    """The same, but for some bytes from a place on."""
+    """The same, with some bytes replaced."""
     return content[:at] + bytes(others) + content[at + len(others) :]
 
 
@@ -138,7 +138,7 @@ PACKED, CENTRAL = 30 + len("ml-100k/u.data"), WHOLE.index(b"PK\x01\x02")
 
 
 def in_folder(folder: Path) -> set[str]:
-    """The files there are, but for locks."""
+    """All files except locks."""
     found = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)) for path in found}
 

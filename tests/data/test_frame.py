@@ -143,7 +143,7 @@ def test_what_is_missing_is_named_with_its_row(name: str, value: Any) -> None:
 
 
 def test_a_text_deep_in_a_file_is_found_there(tmp_path: Path) -> None:
-    """The whole column is text then; the row that says no number is told, not the first."""
+    """The whole column is text then; the row without a number is reported, not the first one."""
     rng = np.random.default_rng(0)
     ages = [str(age) for age in rng.integers(20, 80, size=5000)]
     ages[4321] = "forty"
@@ -286,7 +286,9 @@ def test_a_damaged_parquet_is_refused_however_polars_takes_it(tmp_path: Path) ->
     whole = bytearray((tmp_path / "t.parquet").read_bytes())
     for _ in range(40):
         damaged = whole.copy()
-        for at in rng.integers(4, len(whole) // 2, size=3):  # not the footer, whose sizes can end the process
+        for at in rng.integers(
+            4, len(whole) // 2, size=3
+        ):  # not the footer: wrong sizes there can end the process
             damaged[at] ^= 0xFF
         (tmp_path / "t.parquet").write_bytes(damaged)
         with suppress(InvalidInput):  # some damage only changes a number

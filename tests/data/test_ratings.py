@@ -12,7 +12,7 @@ from tests.pretending import npz, pretend
 from postserve import InvalidInput
 from postserve.data import Ratings, jester, movielens
 
-MODULE = sys.modules["postserve.data.movielens"]  # whose name the function has in the package
+MODULE = sys.modules["postserve.data.movielens"]  # in the package, that name is the function's
 
 GOOD = [(7, 30, 5, 100), (7, 10, 1, 300), (2, 30, 3, 200)]
 
@@ -22,7 +22,7 @@ def lines(rows: Any, separator: str) -> bytes:
 
 
 def place(folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, size: str, **counts: int) -> None:
-    """Let these bytes be MovieLens, whose counts are those of GOOD unless said otherwise."""
+    """Let these bytes be MovieLens, with the counts of GOOD unless others are given."""
     kind = MODULE.KINDS[size]
     monkeypatch.setitem(MODULE.KINDS, size, kind._replace(**{"rows": 3, "users": 2, "movies": 2} | counts))
     known = pretend(monkeypatch, kind.name, content)

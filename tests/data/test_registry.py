@@ -1,4 +1,4 @@
-"""What is known of the data sets, where they are looked for, and what is told of files that are not right."""
+"""The known data sets, where they are looked for, and the messages about files that are not right."""
 
 import io
 import os

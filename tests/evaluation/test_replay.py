@@ -92,7 +92,7 @@ def test_the_unbiased_value_is_so_in_short_logs() -> None:
 
 
 def randomised(env: Any, n: int, rng: np.random.Generator) -> LoggedRounds:
-    """A trial in a world whose truth is known."""
+    """A trial in a world with a known truth."""
     rounds = env.rounds(n, rng)
     arms = rng.integers(env.n_arms, size=n)
     rewards = rounds.rewards[np.arange(n), arms]
@@ -340,7 +340,7 @@ def test_a_policy_cannot_change_the_log() -> None:
 
 
 def test_rewards_that_came_stand_for_those_that_did_not() -> None:
-    """Where z says whose reward is missing, complete cases mislead, and weights mend it."""
+    """Where z determines which rewards are missing, complete cases mislead, and weights correct for it."""
     rng = np.random.default_rng(10)
     n = 20_000
     x, z = rng.normal(size=(n, 1)), rng.normal(size=(n, 1))

@@ -620,7 +620,7 @@ def test_arms_that_learnt_the_same_tie_to_the_last_bit(n_arms: int, intercept: b
 
 
 def require_tie(policy: LinUCB, x: FloatArray, n_arms: int) -> None:
-    """All of them, and any of them, with one x for all and with a row an arm."""
+    """All of them, and any of them, with one x for all and with one row per arm."""
     everyone = np.full(n_arms, 1.0 / n_arms)
     rows = np.tile(x, (n_arms, 1))
     for context in (x, rows):

@@ -481,7 +481,7 @@ def test_an_arm_that_leaves_takes_no_evidence_along() -> None:
 
 @pytest.mark.parametrize(("tau0", "tau1"), [((3.0, 1.0), (0.1, 0.05)), ((1.0, 0.5), (3.0, 1.0)), (1.0, 1.0)])
 def test_variances_are_recovered(tau0: Any, tau1: Any) -> None:
-    """40 arms of 100 rounds: own variances to a quarter; few shared weights tell theirs to a factor."""
+    """40 arms of 100 rounds: own variances to a quarter; few shared weights give theirs up to a factor."""
     fits = []
     for seed in range(8):
         sums = sums_of(*world(seed, 4000, 40, tau0, tau1), 40)
@@ -703,5 +703,5 @@ def test_an_arm_never_served_is_told_the_same_whatever_the_size_of_x(scale: floa
         models.update(i % 2, scale * u, np.array([u @ theta]))
     u = rng.normal(size=(1, 3))
     told = models.average(scale * u, np.array([2]))[0, 0]
-    # Two arms tell w_0 two thirds of what they have learnt, where both levels have the same prior.
+    # Two arms give w_0 two thirds of what they have learnt, where both levels have the same prior.
     assert told == pytest.approx(2.0 / 3.0 * float(u[0] @ theta), rel=1e-2)

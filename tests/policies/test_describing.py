@@ -1,4 +1,4 @@
-"""What a policy says of itself: its names, its numbers and its limits."""
+"""Descriptions of policies: their content, their names, and how they are shown."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -216,7 +216,7 @@ def test_each_map_knows_about_how_far_off_it_is(name: str) -> None:
     policy = taught(PoLinUCB(3, MAPS[name]()), n=600)
     later = some_rounds(600, 3, 2, 3)
     later = later._replace(x=later.x[-300:], z=later.z[-300:])
-    fresh = taught(PoLinUCB(3, MAPS[name]()), n=300)  # of which `later` is the second half
+    fresh = taught(PoLinUCB(3, MAPS[name]()), n=300)  # the first half; `later` is the second
     errors = np.array(policy.describe().map_errors)
     off = later.z - np.array([fresh.context_map.predict(x)[0] for x in later.x])
     actual = np.sqrt((off**2).mean(axis=0))

@@ -228,7 +228,7 @@ def test_named_inputs_go_through_a_column_transformer() -> None:
     x = NAMED.transform(pl.DataFrame([asked]))[0]
     np.testing.assert_array_equal(named.propensities(asked), plain.propensities(x))
     np.testing.assert_array_equal(named.propensities(PEOPLE[0]), plain.propensities(rows[0]))
-    # A frame has a row an arm; a list of mappings too.
+    # A frame has one row per arm; so has a list of mappings.
     two = plain.propensities(rows[:2])
     np.testing.assert_array_equal(named.propensities(PEOPLE[:2]), two)
     np.testing.assert_array_equal(named.propensities(PEOPLE[:2].to_dicts()), two)
@@ -250,7 +250,7 @@ def test_names_may_come_from_either_library(library: str, monkeypatch: pytest.Mo
     people = frames.DataFrame(PEOPLE.to_dict(as_series=False))
     rows = NAMED.transform(PEOPLE)
     for x, row in (
-        (people, rows),  # a row an arm
+        (people, rows),  # one row per arm
         (people[:1], rows[0]),  # one x
         (people[["town", "age", "unused"]], rows),  # in another order
         (PEOPLE.to_dicts()[2], rows[2]),

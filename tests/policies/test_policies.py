@@ -27,7 +27,7 @@ from postserve.types import FloatArray
 
 
 class DirectSolve:
-    """Ridge regression an arm, solved anew for every question."""
+    """One ridge regression per arm, solved again for each question."""
 
     def __init__(self, n_arms: int, dim: int, ridge: float) -> None:
         self.gram = np.repeat(ridge * np.eye(dim)[None], n_arms, axis=0)
