@@ -58,9 +58,10 @@ class Contender:
         """The same with the learnt prior."""
         return replace(self, name=f"{self.name}, evidence", prior="evidence")
 
-    def with_options(self, **options: Any) -> "Contender":
-        """The same with more options of its policy or map."""
-        return replace(self, options={**self.options, **options})
+    def with_options(self, name: str = "", **options: Any) -> "Contender":
+        """The same, perhaps under another name, with more options of its policy or map."""
+        changed: Any = {"name": name, "label": name} if name else {}
+        return replace(self, options={**self.options, **options}, **changed)
 
     def made_by(self, make: Callable[..., Any]) -> "Contender":
         """The same under its name and colour, with the defaults of a policy that is made otherwise."""

@@ -46,8 +46,9 @@ GLOSSARY = {
     "oracle": "Is shown z before it chooses, which nobody can be in practice: about the best to hope for.",
     "evidence": "Prior and noise are learnt from the rounds, our default. The others have ridge 1 and a "
     "fixed radius, unless a figure's settings say otherwise.",
-    "bands": "One standard error over seeds; slopes and brackets have 95% intervals. All policies of a seed "
-    "meet the same rounds, so differences are paired.",
+    "errors": "Bands are one standard error over seeds, brackets 95% intervals. All policies of a seed meet "
+    "the same rounds, so differences are paired. Slopes are growth exponents, over the last nine tenths of "
+    "the rounds.",
 }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,14 @@ SCHEMA = {"environment": pl.String, "policy": pl.String, "seed": pl.Int64, "roun
 class Curve(NamedTuple):
     """A quantity at some rounds of a run, counted from 1."""
 
+    rounds: IntArray
+    values: FloatArray
+
+
+class Curves(NamedTuple):
+    """The curves of one line: one row of values per seed, one column per round."""
+
+    seeds: list[int]
     rounds: IntArray
     values: FloatArray
 
@@ -74,14 +83,12 @@ class Study:
         self.policies: list[str] = runs["policy"].unique(maintain_order=True).to_list()
         self.seeds: list[int] = runs["seed"].unique(maintain_order=True).to_list()
         self.rounds: IntArray = runs["round"].unique().sort().to_numpy()
-        self._curves: dict[tuple[str, str], FloatArray] = {}
-        self._seeds: dict[tuple[str, str], list[int]] = {}
-        self._rounds: dict[tuple[str, str], IntArray] = {}
+        self._curves: dict[tuple[str, str], Curves] = {}
         for names, part in runs.group_by("environment", "policy", maintain_order=True):
-            pair = str(names[0]), str(names[1])
-            self._seeds[pair] = part["seed"].unique(maintain_order=True).to_list()
-            self._rounds[pair] = part["round"].unique().sort().to_numpy()
-            self._curves[pair] = part[self.measure].to_numpy().reshape(len(self._seeds[pair]), -1)
+            seeds = part["seed"].unique(maintain_order=True).to_list()
+            values = part[self.measure].to_numpy().reshape(len(seeds), -1)
+            rounds = part["round"].unique().sort().to_numpy()
+            self._curves[str(names[0]), str(names[1])] = Curves(seeds, rounds, values)
 
     @property
     def horizon(self) -> int:
@@ -94,27 +101,26 @@ class Study:
 
     def curves(self, environment: str, policy: Line) -> FloatArray:
         """One row per seed, one column per recorded round."""
-        return self._curves[self._pair(environment, policy)]
+        return self._of(environment, policy).values
 
     def seeds_of(self, environment: str, policy: Line) -> list[int]:
         """The seeds of that policy in that environment, in the order of its curves."""
-        return self._seeds[self._pair(environment, policy)]
+        return self._of(environment, policy).seeds
 
-    def _pair(self, environment: str, policy: Line) -> tuple[str, str]:
+    def _of(self, environment: str, policy: Line) -> Curves:
         if not self.has(environment, policy):
             raise InvalidInput(
                 f"the study has no {str(policy)!r} in {environment!r}, wanted one of its pairs"
             )
-        return environment, str(policy)
+        return self._curves[environment, str(policy)]
 
     def final(self, environment: str, policy: Line, horizon: int | None = None) -> FloatArray:
         """The value at the horizon (by default the last round there), one per seed."""
-        curves, rounds = self.curves(environment, policy), self._rounds[environment, str(policy)]
+        _, rounds, values = self._of(environment, policy)
         at = rounds == (rounds[-1] if horizon is None else horizon)
         if not at.any():
             raise InvalidInput(f"the study has no round {horizon}, wanted one of its recorded rounds")
-        final: FloatArray = curves[:, at][:, 0]
-        return final
+        return np.asarray(values[:, at][:, 0])
 
     def difference(
         self, environment: str, one: Line, other: Line, horizon: int | None = None
@@ -142,11 +148,9 @@ class Study:
                 f"the study has no policy {str(oracle)!r}, wanted one of {', '.join(self.policies)}"
             )
         rows = []
-        for (environment, policy), rounds in self._rounds.items():
+        for (environment, policy), (seeds, rounds, _) in self._curves.items():
             final = self.final(environment, policy, horizon)
-            mean, error = mean_and_error(final)
             ratio: tuple[float | None, float | None] = (None, None)
-            seeds = self.seeds_of(environment, policy)
             if (
                 oracle is not None
                 and self.has(environment, oracle)
@@ -154,6 +158,7 @@ class Study:
             ):
                 best = self.final(environment, oracle, horizon)
                 ratio = mean_and_error(final / best) if (best > 0.0).all() else ratio
+            mean, error = mean_and_error(final)
             rows.append(
                 {
                     "environment": environment,
@@ -225,19 +230,12 @@ def regret_cells(
         for name, make in makers.items():
             if not callable(make):
                 raise InvalidInput(f"{name!r} is {make!r}, wanted a function that makes a fresh one")
-    return [
-        cell
-        for place, make_environment in environments.items()
-        for name, make_policy in policies.items()
-        for cell in cells_of(
-            place,
-            name,
-            partial(regret_of, make_environment, make_policy),
-            horizon,
-            seeds,
-            _examples(make_environment, name, make_policy),
-        )
-    ]
+    cells = []
+    for (place, make_environment), (name, make_policy) in product(environments.items(), policies.items()):
+        measure = partial(regret_of, make_environment, make_policy)
+        examples = _examples(make_environment, name, make_policy)
+        cells += cells_of(place, name, measure, horizon, seeds, examples)
+    return cells
 
 
 def _examples(make_environment: MakeEnvironment, name: str, make_policy: MakePolicy) -> tuple[Any, Any]:
@@ -264,15 +262,8 @@ def cells_of(
     horizon = integer("horizon", horizon, least=1)
     made = fingerprint(measure, depends_on)
     return [
-        Cell(
-            place,
-            line,
-            seed,
-            horizon,
-            fingerprint(made, place, line, horizon, seed),
-            partial(measure, horizon, seed),
-        )
-        for seed in seeds
+        Cell(place, line, seed, horizon, key, partial(measure, horizon, seed))
+        for seed, key in ((seed, fingerprint(made, place, line, horizon, seed)) for seed in seeds)
     ]
 
 

@@ -1,6 +1,7 @@
 """Proposition 2: contexts for each arm, and what a map for each of them costs."""
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,9 @@ TITLE = "Proposition 2: a context for each arm"
 ABOUT = (
     "Each arm has its own x and, in the first world, its own phi. The proposition bounds poLinUCB's regret "
     "by T^{1 - map_rate} K^{map_rate} + T^{1/2} K^{1/2} up to logarithms and dimensions: exponent 1/2 in T "
-    "for a ridge map, and a price of at most K^{1/2} for learning K maps where the theorem has none for "
-    "learning one. In the second world phi is shared: there one map and a map for each arm can be compared. "
-    "The oracle chooses by the z that was drawn, whose noise is loud here, and regret is taken at phi(x): it "
-    "is no lower "
-    "bound. " + CONSTANTS
+    "for a ridge map, and a price of at most K^{1/2} for learning K maps. In the second world phi is shared, "
+    "so that one map and one per arm can be compared. The oracle chooses by the z that was drawn, which is "
+    "noisy here, and regret is taken at phi(x): it is no lower bound. " + CONSTANTS
 )
 FULL, QUICK = Size(horizon=3000, seeds=10), Size(horizon=200, seeds=3, quick=True)
 
@@ -53,7 +52,6 @@ MARKERS: dict[str, Any] = {
 
 
 def place(kind: str, n_arms: int) -> str:
-    """The environment's name in the table."""
     return f"{kind} phi, {n_arms} arms"
 
 
@@ -64,29 +62,24 @@ def environment(kind: Maps, n_arms: int, seed: int) -> ActionDependentEnvironmen
 
 
 def cells(size: Size) -> list[Cell]:
-    """Both kinds of world with growing numbers of arms."""
     found = []
-    for kind in KINDS:
-        for n in N_ARMS[size.quick]:
-            world = {place(kind, n): partial(environment, kind, n)}
-            found += contest(size, world, CONTENDERS if n == MIDDLE else FEW)
+    for kind, n in product(KINDS, N_ARMS[size.quick]):
+        world = {place(kind, n): partial(environment, kind, n)}
+        found += contest(size, world, CONTENDERS if n == MIDDLE else FEW)
     return found
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": "each round each arm has its own x, uniform on [-10, 10]^10; z in 3 dimensions, polynomial "
         "phi of deviation 10 with noise 5, rewards with noise 0.3; maps are given h",
         "separate phi": "phi_a(x) = 10 W_a^T h(x), W_a drawn for each arm",
         "shared phi": "one W for all arms; their weights differ all the same",
         "policies": "with the learnt prior; weights for each arm",
-        "slopes": "from T/10 on",
     }
 
 
 def numbers(study: Study) -> list[int]:
-    """The numbers of arms that were run."""
     return [n for n in N_ARMS[False] if place(KINDS[0], n) in study.environments]
 
 
@@ -102,18 +95,15 @@ def price(study: Study) -> list[FloatArray]:
 
 
 def price_slope(study: Study) -> Slope:
-    """How the price grows with the number of arms."""
     return slope_over(numbers(study), price(study))
 
 
 def bounds(study: Study, kind: Maps) -> FloatArray:
-    """Proposition 2's, one row per seed."""
     return bounds_of(KIND, partial(environment, kind, MIDDLE), study)
 
 
 def claims(study: Study) -> list[Claim]:
-    """The exponent of proposition 2, and the price of separate maps."""
-    separate, shared = (place(kind, MIDDLE) for kind in KINDS)
+    separate, shared = both = [place(kind, MIDDLE) for kind in KINDS]
     paid = ", ".join(f"{mean_and_error(each)[0]:.1f}" for each in price(study))
     slope, late = price_slope(study), late_slope(study, separate, ONE)
     return [
@@ -127,16 +117,13 @@ def claims(study: Study) -> list[Claim]:
             f"0 and not above the proposition's K^{PRICE:g}, which is K^map_rate by Hölder.",
             slope.low > 0.0 and slope.value <= PRICE,
         ),
-        ordered(study, (APART, c.X_ONLY.evidence, c.RANDOM), study.horizon, [separate, shared]),
+        ordered(study, (APART, c.X_ONLY.evidence, c.RANDOM), study.horizon, both),
         Claim(
             f"{separate}: one map cannot be every arm's, and its regret is linear: slope {late}; held if "
             "above 0.8.",
             late.low > 0.8,
         ),
-        *(
-            _over_arms(study, kind, contender)
-            for kind, contender in (("separate", APART), ("shared", APART), ("shared", ONE))
-        ),
+        *(_over_arms(study, *pair) for pair in (("separate", APART), ("shared", APART), ("shared", ONE))),
         compared(study, c.ORACLE.evidence, APART, study.horizon, [separate]),
     ]
 
@@ -153,12 +140,10 @@ def _over_arms(study: Study, kind: str, contender: c.Contender) -> Claim:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets with slopes, and the exponent of the bound where there is one."""
     return with_rates(study, study.summary(), {APART.name: RATE, ONE.name: RATE})
 
 
 def draw(study: Study) -> Any:
-    """Growth in both worlds, regret over the number of arms, and the price of separate maps."""
     with style.picture(1, 4, height=5.2, width=4.3) as (made, axes):
         *growths, over_arms, ratio = axes[0]
         for panel, kind in zip(growths, KINDS, strict=True):
@@ -176,7 +161,7 @@ def draw(study: Study) -> Any:
 def _draw_arms(panel: Any, study: Study) -> None:
     """Colours and dashes are policies, as in the other panels; markers are worlds."""
     n_arms, lowest = numbers(study), np.inf
-    for kind, contender in (("separate", ONE), ("separate", APART), ("shared", APART), ("shared", ONE)):
+    for kind, contender in product(KINDS, (ONE, APART)):
         columns = shares(study, kind, contender)
         label = f"{kind} phi, {contender.label}: {slope_over(n_arms, columns).text}"
         style.draw_points(panel, n_arms, columns, contender, label=label, **MARKERS[kind])

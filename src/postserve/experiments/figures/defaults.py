@@ -18,9 +18,9 @@ from postserve.types import FloatArray
 
 TITLE = "Where the defaults come from"
 ABOUT = (
-    "Six worlds with other phi, dimensions, scales and noises than the figures', and other seeds. A setting "
-    "is compared with the one in use by the geometric mean of its regret over the worlds, seed by seed; the "
-    "one in use stays unless another has less regret by more than two standard errors."
+    "Six worlds with other phi, dimensions, scales, noises and seeds than the figures'. Settings are "
+    "compared with the one in use by the geometric mean of regret over the worlds, seed by seed; the one in "
+    "use stays unless another has less regret by more than two standard errors."
 )
 FULL, QUICK = Size(horizon=1000, seeds=12), Size(horizon=100, seeds=2, quick=True)
 
@@ -66,73 +66,54 @@ def _world(shape: str, options: Mapping[str, Any], seed: int) -> SyntheticEnviro
 
 def families() -> list[Family]:
     """Optimism and its multipliers, the exploration of the others, the radius of each with ridge 1."""
-    ours, explorers = c.POLINUCB.evidence, (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ROBUST, c.ORACLE)
     scales = ((1.0, 0.1), (1.0, 0.3), (1.0, 1.0), (0.5, 0.1), (0.5, 0.3))
     optimism = [
-        *(_optimism(ours, "plugin", e, 1.0) for e in (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
-        *(_optimism(ours, kind, e, scale) for kind in ("bound", "joint") for e, scale in scales),
+        *(_optimism("plugin", e, 1.0) for e in (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
+        *(_optimism(kind, e, scale) for kind in ("bound", "joint") for e, scale in scales),
     ]
     literal = [
-        _named(f"ridge 1, {kind}, radius_scale {scale:g}", _optimism(c.POLINUCB, kind, 1.0, scale))
+        c.POLINUCB.with_options(f"ridge 1, {kind}, radius_scale {scale:g}", **_options(kind, 1.0, scale))
         for kind, scale in (("plugin", 1.0), *product(("bound", "joint"), (0.1, 0.3, 1.0)))
     ]
+    explorers = (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ROBUST, c.ORACLE)
+    fixed = (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ORACLE, c.POLINUCB)
     return [
         Family("optimism, exploration and radius_scale of poLinUCB", optimism, "plugin, exploration 1"),
         Family("optimism of poLinUCB with ridge 1", literal, "ridge 1, plugin, radius_scale 1"),
-        *(
-            _grid("exploration of {}", each.evidence, "exploration", (0.3, 0.5, 1.0, 1.5, 2.0), 1.0)
-            for each in explorers
-        ),
-        *(
-            _grid(
-                "constant radius of {} with ridge 1",
-                each,
-                "radius",
-                (0.03, 0.1, 0.3, 1.0, 3.0),
-                c.PAPER_RADIUS,
-            )
-            for each in (*explorers, c.POLINUCB)
-            if each != c.ROBUST  # which has no form with ridge 1
-        ),
+        *(_exploration(each.evidence) for each in explorers),
+        *(_radius(each) for each in fixed),
     ]
 
 
-def _grid(title: str, contender: c.Contender, word: str, values: tuple[float, ...], in_use: float) -> Family:
-    """One option over a grid."""
-    option = {"radius": "arm_radius"}.get(word, word)
-    settings = {
-        value: _named(f"{contender.label}, {word} {value:g}", contender.with_options(**{option: value}))
-        for value in values
-    }
-    return Family(title.format(contender.label), list(settings.values()), settings[in_use].name)
+def _exploration(contender: c.Contender) -> Family:
+    name = f"{contender.label}, exploration "
+    settings = [contender.with_options(f"{name}{e:g}", exploration=e) for e in (0.3, 0.5, 1.0, 1.5, 2.0)]
+    return Family(f"exploration of {contender.label}", settings, f"{name}1")
 
 
-def _optimism(contender: c.Contender, kind: str, exploration: float, radius_scale: float) -> c.Contender:
-    scale = "" if kind == "plugin" else f", radius_scale {radius_scale:g}"
-    make_map = partial(_scaled_map, radius_scale)
-    options: Any = {"optimism": kind, "exploration": exploration, "make_map": make_map}
-    return _named(f"{kind}, exploration {exploration:g}{scale}", contender.with_options(**options))
+def _radius(contender: c.Contender) -> Family:
+    name = f"{contender}, radius "
+    settings = [contender.with_options(f"{name}{r:g}", arm_radius=r) for r in (0.03, 0.1, 0.3, 1.0, 3.0)]
+    return Family(f"constant radius of {contender} with ridge 1", settings, f"{name}{c.PAPER_RADIUS:g}")
 
 
-def _scaled_map(radius_scale: float, env: Any, ridge: Any) -> Any:
-    return c.map_on_h(env, ridge, radius_scale=radius_scale)
+def _optimism(kind: str, exploration: float, scale: float) -> c.Contender:
+    name = f"{kind}, exploration {exploration:g}" + (f", radius_scale {scale:g}" if kind != "plugin" else "")
+    return c.POLINUCB.evidence.with_options(name, **_options(kind, exploration, scale))
 
 
-def _named(name: str, contender: c.Contender) -> c.Contender:
-    return c.Contender(
-        name, contender.make, contender.colour, prior=contender.prior, options=contender.options
-    )
+def _options(kind: str, exploration: float, scale: float) -> Any:
+    make_map = partial(c.map_on_h, radius_scale=scale)
+    return {"optimism": kind, "exploration": exploration, "make_map": make_map}
 
 
 def cells(size: Size) -> list[Cell]:
-    """Every setting in every world."""
     worlds = {name: partial(_world, shape, options) for name, (shape, options) in WORLDS.items()}
     contenders = [setting for family in families() for setting in family.settings]
     return contest(size, worlds, contenders, range(FIRST_SEED, FIRST_SEED + size.seeds))
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "worlds": f"x uniform on [-10, 10]^{MIDDLE['dim_x']}, z in {MIDDLE['dim_z']} dimensions, "
         f"{MIDDLE['n_arms']} arms; {'; '.join(WORLDS)}",
@@ -156,7 +137,6 @@ def ratio(study: Study, setting: c.Contender, family: Family) -> tuple[float, fl
 
 
 def claims(study: Study) -> list[Claim]:
-    """That no setting beats the one in use."""
     found = []
     for family in families():
         better = []
@@ -174,7 +154,6 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Ratios of regret to the setting in use, one table per family."""
     shared = {"environment": "all worlds", "horizon": study.horizon, "seeds": len(study.seeds)}
     rows = []
     for family in families():
@@ -187,7 +166,6 @@ def summary(study: Study) -> list[Row]:
 
 
 def draw(study: Study) -> Any:
-    """One panel per family: each setting's ratio with two standard errors."""
     found = families()
     with style.picture(-(-len(found) // 3), 3, height=3.0, width=5.4) as (made, axes):
         for panel, family in zip(axes.flat, found, strict=False):

@@ -16,10 +16,10 @@ TITLE = "Growth exponents of regret"
 ABOUT = (
     "The theorem bounds poLinUCB's regret by T^{1 - map_rate} + T^{1/2} up to logarithms, the proposition "
     "that of LinUCB(phi_hat) by T^{1 - map_rate/2}: exponents 1/2 and 3/4 where phi is learnt at the rate "
-    "1/2, 3/4 and 7/8 where it is learnt at 1/4 (a Hölder class of smoothness 1/2 in one dimension). They "
-    "are worst cases, proved for radii and an optimism other than the defaults that run here; with gaps that "
-    "are seldom small regret grows like log T. KernelMap's fixed number of landmarks bounds what it can "
-    "resolve, so its curve turns up in the end."
+    "1/2, 3/4 and 7/8 at the rate 1/4 (Hölder, smoothness 1/2, one dimension). They are worst cases, proved "
+    "for other radii and optimism than the defaults that run here; where small gaps are rare, regret grows "
+    "like log T. KernelMap's fixed number of landmarks limits what it can resolve, so its curve turns up in "
+    "the end."
 )
 FULL, QUICK = Size(horizon=20_000, seeds=10), Size(horizon=1000, seeds=4, quick=True)
 
@@ -70,12 +70,10 @@ def cells(size: Size) -> list[Cell]:
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         FAST: "x uniform on [-10, 10]^10, z in 3 dimensions, 5 arms, noises 3; the map is given h",
         NEIGHBORS: "x uniform on [-1, 1], phi Hölder of exponent 1/2 in 2 outputs, noise of z 0.3, 5 arms",
         KERNEL: "the same",
-        "policies": "with the learnt prior",
         "slopes": "of log mean regret over log t, over the last nine tenths; intervals by resampling seeds",
     }
 
@@ -98,7 +96,6 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets and exponents, with those of the bounds."""
     return [
         {**row, "rate": RATES[row["environment"]].get(row["policy"], 1.0)}
         for row in with_slopes(study, study.summary())
@@ -106,7 +103,6 @@ def summary(study: Study) -> list[Row]:
 
 
 def draw(study: Study) -> Any:
-    """Regret on logarithmic axes with slopes 1/2, 3/4 and 1 beside it."""
     with style.picture(1, len(study.environments), height=5.0, width=4.4) as (made, axes):
         for panel, environment in zip(axes[0], study.environments, strict=True):
             slopes = {contender: late_slope(study, environment, contender) for contender in CONTENDERS}

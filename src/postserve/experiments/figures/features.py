@@ -17,10 +17,9 @@ from postserve.theory import rate
 TITLE = "Feature mappings of x and of z"
 ABOUT = (
     "Rewards are linear in pi_x(x) = (x, x²) and pi_z(z) = (z, z²). With x_features and z_features poLinUCB "
-    "works on these, and its map learns E[pi_z(z)|x], which is not pi_z(E[z|x]): the noise of z contributes "
-    "to it. The theorem then holds as it stands. Without features the model is wrong, and regret goes on "
-    "growing. The rate is drawn as a slope: the noise of z² is not sub-Gaussian, as the bound's constants "
-    "assume."
+    "works on these, and its map learns E[pi_z(z)|x], which is not pi_z(E[z|x]) as z is noisy. The theorem "
+    "then holds as it stands. Without features the model is wrong, and regret goes on growing. No bound is "
+    "drawn: the noise of z² is not sub-Gaussian."
 )
 FULL, QUICK = Size(horizon=3000, seeds=10), Size(horizon=250, seeds=3, quick=True)
 
@@ -62,26 +61,21 @@ def environment(z_noise: float, seed: int) -> NonlinearEnvironment:
 
 
 def cells(size: Size) -> list[Cell]:
-    """Both noises of z."""
     worlds = {f"noise of z {noise:g}": partial(environment, noise) for noise in NOISES}
     return contest(size, worlds, CONTENDERS)
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": "x uniform on [-10, 10]^5, z = phi(x) + eps in 3 dimensions, phi = 10 W^T sqrt(2) cos(x); 5 "
         "arms, rewards linear in (x, x²) and (z, z²), standardised, with noise 0.5",
         "maps": "given 1, cos(x) and the products of its entries, in which E[z|x] and E[z²|x] are linear",
-        "policies": "with the learnt prior",
         "settled late": "phi was linear at first, where features of x nearly sufficed; and the policy "
         "without features was first claimed to have a slope above 0.8, which failed",
-        "slopes": "from T/10 on",
     }
 
 
 def claims(study: Study) -> list[Claim]:
-    """The theorem's exponent with features, and a larger one without them."""
     found = []
     for where in study.environments:
         slope = late_slope(study, where, WITHOUT)
@@ -98,12 +92,10 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets with slopes, and the exponent of the bound where there is one."""
     return with_rates(study, study.summary(ORACLE), {OURS.name: RATE})
 
 
 def draw(study: Study) -> Any:
-    """Growth in both worlds, and paired differences."""
     others = [contender for contender in CONTENDERS if contender != OURS]
     with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         *growths, last = axes[0]

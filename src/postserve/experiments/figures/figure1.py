@@ -14,8 +14,8 @@ from postserve.experiments.study import Cell, MakeEnvironment, Study
 TITLE = "Figure 1: cumulative regret in three synthetic environments"
 ABOUT = (
     "The paper's five policies with ridge 1, LinUCB(phi_hat) in both its readings, LinUCB given the map's "
-    "features too (the fair baseline of the paper's footnote) and a map that cannot express phi; beside them "
-    "the same with the prior learnt from the rounds. T = 1000 is the beginning of the longer run."
+    "features too (the fair baseline of the paper's footnote) and a map that cannot express phi; and the "
+    "same with the prior learnt from the rounds. T = 1000 is the beginning of the longer run."
 )
 FULL, QUICK = Size(horizon=5000, seeds=10), Size(horizon=500, seeds=5, quick=True)
 
@@ -37,7 +37,6 @@ def _world(kind: Any, options: Mapping[str, Any], seed: int) -> SyntheticEnviron
 
 
 def cells(size: Size, **options: Any) -> list[Cell]:
-    """Every policy in every world."""
     return contest(size, environments(size.quick, **options), (*c.PAPER, *c.LEARNT))
 
 
@@ -47,7 +46,6 @@ def horizons(horizon: int) -> list[int]:
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     dims = DIMS[size.quick]
     return {
         "x": f"uniform on [-10, 10]^{dims['dim_x']}",
@@ -61,7 +59,6 @@ def settings(size: Size) -> dict[str, str]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets at each horizon, and their ratios to the paper's oracle."""
     return [row for horizon in horizons(study.horizon) for row in study.summary(c.ORACLE, horizon)]
 
 
@@ -83,7 +80,6 @@ def headline(study: Study) -> str:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The paper's order with ridge 1, the distance to the oracle, the readings, and the learnt prior."""
     return [claim for horizon in horizons(study.horizon) for claim in _claims(study, horizon)]
 
 

@@ -73,7 +73,6 @@ def _holder(b: float, d: int, seed: int) -> HolderEnvironment:
 
 
 def cells(size: Size) -> list[Cell]:
-    """Every class with every map that fits it."""
     found = []
     for name, kind in classes().items():
         for map_name, make_map in kind.maps.items():
@@ -102,7 +101,6 @@ def error_of_map(
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "linear": "x uniform on [-10, 10]^5, phi linear of unit deviation; RidgeMap",
         "Hölder": "x uniform on [-1, 1]^d, phi a Weierstrass series of unit deviation, exactly of "
@@ -137,7 +135,6 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final errors, slopes and rates; there is no regret here."""
     rows = []
     for row in study.summary():
         name = row["environment"]
@@ -146,7 +143,6 @@ def summary(study: Study) -> list[Row]:
 
 
 def draw(study: Study) -> Any:
-    """Error against pairs on logarithmic axes, each class with its rate beside it."""
     with style.picture(1, len(study.environments), height=3.6, width=3.3) as (made, axes):
         for panel, (name, kind) in zip(axes[0], classes().items(), strict=True):
             for map_name in kind.maps:

@@ -10,10 +10,9 @@ from postserve.experiments.study import Study
 
 TITLE = "Figure 4: the reward is noiseless in z"
 ABOUT = (
-    "Figure 1 again, the reward depending on phi(x) instead of the z that follows. The observed z is then a "
-    "noisy measurement of what the reward depends on (errors in variables): poLinUCB's beta is attenuated, "
-    "and the oracle is misled by the noise of the z it sees; LinUCB(phi_hat) regresses on the better "
-    "quantity."
+    "Figure 1 again, but the reward depends on phi(x) instead of z. The observed z is then a noisy "
+    "measurement of what matters (errors in variables): poLinUCB's beta is attenuated and the oracle is "
+    "misled by noise; LinUCB(phi_hat) regresses on the better quantity."
 )
 FULL, QUICK = figure1.FULL, figure1.QUICK
 
@@ -22,7 +21,6 @@ summary, draw = figure1.summary, figure1.draw
 
 
 def settings(size: Size) -> dict[str, str]:
-    """Figure 1's, but for the reward."""
     return {**figure1.settings(size), "reward": "x·theta + phi(x)·beta + noise: noiseless in z"}
 
 

@@ -13,11 +13,11 @@ from postserve.experiments.study import Cell, Study
 
 TITLE = "A catalogue: shared weights, weights of each arm's own, and both"
 ABOUT = (
-    "Many arms, few rounds for each, and only some of them eligible at a time. Weights shared by all arms "
-    "are learnt quickly and are wrong for each; weights for each arm are right and are learnt slowly. The "
-    "hybrid model (Li et al. 2010, here with z) has both, and the evidence decides how far the arms' own "
-    "parts are trusted. The paper makes no claim about it; it should be at least level with the better of "
-    "its halves, however alike the arms are."
+    "Many arms, few rounds for each, only some of them eligible at a time. Shared weights are learnt quickly "
+    "and fit no arm exactly; weights for each arm fit and are learnt slowly. The hybrid model (Li et al. "
+    "2010, here with z) has both, and the evidence decides how far the arms' own parts are trusted. The "
+    "paper makes no claim about it; it should be level with the better of its halves, however alike the arms "
+    "are."
 )
 FULL, QUICK = Size(horizon=2000, seeds=10), Size(horizon=120, seeds=3, quick=True)
 
@@ -40,24 +40,20 @@ CONTENDERS = (c.RANDOM, *OTHERS, OURS)
 
 
 def place(own: float) -> str:
-    """The environment's name in the table."""
     return f"own part {own:g}"
 
 
 def environment(own: float, n_arms: int, seed: int) -> CatalogueEnvironment:
-    """A polynomial world."""
     dims: Any = {"dim_x": 10, "dim_z": 3, "n_arms": n_arms, "n_eligible": 10}
     return CatalogueEnvironment("polynomial", own=own, reward_noise=1.0, seed=seed, **dims)
 
 
 def cells(size: Size) -> list[Cell]:
-    """From arms that are all alike to arms that hardly are."""
     n_arms = N_ARMS[size.quick]
     return contest(size, {place(own): partial(environment, own, n_arms) for own in OWN}, CONTENDERS)
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": f"{N_ARMS[size.quick]} arms, of which a random 10 can be served each round, each with its "
         "own x, uniform on [-10, 10]^10; z in 3 dimensions, polynomial phi shared by all, noise of rewards "
@@ -69,7 +65,6 @@ def settings(size: Size) -> dict[str, str]:
 
 
 def claims(study: Study) -> list[Claim]:
-    """That neither of its halves beats the sum, in any of the worlds."""
     return [
         *(unbeaten(study, OURS, OTHERS, study.horizon, [where]) for where in study.environments),
         *(compared(study, OURS, other, study.horizon, study.environments) for other in OTHERS),
@@ -77,7 +72,6 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets and slopes."""
     return with_slopes(study, study.summary())
 
 

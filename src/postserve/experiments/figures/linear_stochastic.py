@@ -19,13 +19,11 @@ from postserve.types import FloatArray
 
 TITLE = "Proposition 3: decision sets"
 ABOUT = (
-    "Linear stochastic bandits: the policy chooses one of a round's candidate vectors, and there is one "
-    "truth for all of them. The proposition bounds poLinUCB's regret by T^{1 - map_rate} + T^{1/2} up to "
-    "logarithms and dimensions, exponent 1/2 for a ridge map, whatever the number of candidates. The more of "
-    "them, the better the best, so regret is also given in rounds of random play. The oracle chooses by the "
-    "z that was drawn, and the best of many candidates by their z is one with lucky noise: regret, taken at "
-    "phi(x), shows "
-    "it. " + CONSTANTS
+    "Linear stochastic bandits: the policy chooses one of a round's candidate vectors, and one truth holds "
+    "for all. The proposition bounds poLinUCB's regret by T^{1 - map_rate} + T^{1/2} up to logarithms and "
+    "dimensions, exponent 1/2 for a ridge map, whatever the number of candidates. The best of many is better "
+    "than the best of few, so regret is also given in rounds of random play. The oracle chooses by the z "
+    "that was drawn: of many candidates, one with lucky noise, which regret at phi(x) shows. " + CONSTANTS
 )
 FULL, QUICK = Size(horizon=3000, seeds=10), Size(horizon=200, seeds=3, quick=True)
 
@@ -63,7 +61,6 @@ CONTENDERS = (RANDOM, X_ONLY, THEIRS, OURS, ORACLE)
 
 
 def place(n_candidates: int) -> str:
-    """The environment's name in the table."""
     return f"{n_candidates:,} candidates"
 
 
@@ -74,22 +71,18 @@ def environment(n_candidates: int, seed: int) -> DecisionSetEnvironment:
 
 
 def cells(size: Size) -> list[Cell]:
-    """Sets of growing size."""
     return contest(size, {place(n): partial(environment, n) for n in N_CANDIDATES[size.quick]}, CONTENDERS)
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": "each round a fresh set of candidates, uniform on [-10, 10]^10; z in 3 dimensions, "
         "polynomial phi of deviation 10, noises 3; one theta, one beta, one phi; the map is given h",
         "policies": "one model for all candidates, with the learnt prior",
-        "slopes": "from T/10 on",
     }
 
 
 def numbers(study: Study) -> list[int]:
-    """The numbers of candidates that were run."""
     return [n for n in N_CANDIDATES[False] if place(n) in study.environments]
 
 
@@ -100,12 +93,10 @@ def slope_over_candidates(study: Study, contender: c.Contender) -> Slope:
 
 
 def bounds(study: Study, n: int) -> FloatArray:
-    """Proposition 3's, one row per seed."""
     return bounds_of(KIND, partial(environment, n), study)
 
 
 def claims(study: Study) -> list[Claim]:
-    """The exponent in T, and that the number of candidates has none."""
     slope = slope_over_candidates(study, OURS)
     return [
         *(lies_below(study, place(n), OURS, bounds(study, n)) for n in numbers(study)),
@@ -122,12 +113,10 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets with slopes, and the exponent of the bound where there is one."""
     return with_rates(study, study.summary(ORACLE), {OURS.name: RATE})
 
 
 def draw(study: Study) -> Any:
-    """Growth with few and with many candidates, and the final regret over their number."""
     n_candidates = numbers(study)
     places = [place(n) for n in n_candidates]
     with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):

@@ -17,10 +17,10 @@ from postserve.types import FloatArray
 
 TITLE = "Sensitivity: exploration, noise, dimension, learnability"
 ABOUT = (
-    "The limitation that the paper names, drawn: where phi cannot be learnt, most of the gain is lost. What "
-    "is left is that arms which regress on the observed z learn theta with less noise. Beside it, how regret "
-    "depends on the multiplier of the radii, on the noise of z and on its dimension. Below, each policy's "
-    "regret minus that of poLinUCB with the learnt prior, seed by seed."
+    "The limitation that the paper names: where phi cannot be learnt, most of the gain is lost. What is left "
+    "is that arms which regress on the observed z learn theta with less noise. Also how regret depends on "
+    "the multiplier of the radii and on the noise and dimension of z. Below, regret minus that of poLinUCB "
+    "with the learnt prior, seed by seed."
 )
 FULL, QUICK = Size(horizon=1000, seeds=10), Size(horizon=300, seeds=3, quick=True)
 
@@ -66,12 +66,10 @@ def sweeps() -> dict[str, Sweep]:
 
 
 def place(sweep: str, value: float) -> str:
-    """The environment's name in the table."""
     return f"{sweep} = {value:g}"
 
 
 def cells(size: Size) -> list[Cell]:
-    """Every value of every sweep."""
     found = []
     for name, sweep in sweeps().items():
         for value in sweep.values:
@@ -98,7 +96,6 @@ def _partly_hidden(seed: int, share: float) -> SyntheticEnvironment:
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": "polynomial phi, x uniform on [-10, 10]^20, z in 5 dimensions, 5 arms, the map is given "
         "h; one thing varies at a time",
@@ -108,7 +105,6 @@ def settings(size: Size) -> dict[str, str]:
 
 
 def claims(study: Study) -> list[Claim]:
-    """The limitation that the paper names: phi must be learnable."""
 
     def mean(where: str, contender: c.Contender) -> float:
         return float(study.final(where, contender).mean())
@@ -139,7 +135,6 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets, against the oracle with the learnt prior."""
     return study.summary(c.ORACLE.evidence)
 
 

@@ -30,11 +30,10 @@ TITLE = "Thompson sampling, and what its logs tell"
 ABOUT = (
     "PoLinTS draws phi and the arms' weights from their posteriors, and serves the arm that is best there. "
     "poLinUCB's choices have propensity 1, so its logs say nothing of other policies; those of PoLinTS do. "
-    "On the right a fixed policy that was never served is evaluated from the logs of PoLinTS, one estimate "
-    "per seed, and compared with its true regret in the same rounds. The more rarely the log served what "
-    "that policy would have, the wider the interval. With the default floor a log may not have served it for "
-    "long, and cannot know what it misses: the estimate is then too low or, where a rare round counts a "
-    "thousandfold, far too high. A larger floor costs regret and buys a better log."
+    "On the right, a fixed policy that was never served is evaluated from logs of PoLinTS, one per seed, and "
+    "compared with its true regret in the same rounds. The more rarely a log served what that policy would "
+    "have, the wider the interval; with the default floor the estimate may be too low, or far too high where "
+    "a rare round counts a thousandfold. A larger floor costs regret and buys a better log."
 )
 FULL = Size(horizon=250, seeds=80)
 """Many logs rather than long ones: bias and coverage are judged over logs."""
@@ -90,7 +89,6 @@ LEARNERS = (c.POLINUCB.evidence, *LOGGERS)
 
 
 def estimated(logger: c.Contender) -> str:
-    """The name of what a logger's log says of the target."""
     return f"{TARGET}, from the log of {logger.label}"
 
 
@@ -115,13 +113,11 @@ def estimated_regret(
 
 
 def environment(seed: int) -> SyntheticEnvironment:
-    """A polynomial world."""
     world: Any = {"dim_x": 10, "dim_z": 3, "n_arms": 5, "z_noise": 3.0, "reward_noise": 3.0}
     return SyntheticEnvironment("polynomial", seed=seed, **world)
 
 
 def cells(size: Size) -> list[Cell]:
-    """Regret of each policy, and the target's according to each of two logs."""
     found = contest(size, {WORLD: environment}, (c.RANDOM, TARGET, *LEARNERS))
     for logger in LOGGERS:
         measure = partial(estimated_regret, environment, logger.maker)
@@ -130,7 +126,6 @@ def cells(size: Size) -> list[Cell]:
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         "world": "polynomial phi, x uniform on [-10, 10]^10, z in 3 dimensions, 5 arms, noises 3; the map is "
         "given h",
@@ -139,7 +134,6 @@ def settings(size: Size) -> dict[str, str]:
         "from the log": "inverse propensities: a round counts r/p if the log served what the policy would",
         "settled late": "three other sizes were run before, and in each a claim on the logs failed: "
         "docs/figures.md has the results",
-        "policies": "with the learnt prior",
     }
 
 
@@ -172,7 +166,6 @@ def evaluated(study: Study, logger: c.Contender) -> Claim:
 
 
 def claims(study: Study) -> list[Claim]:
-    """What it costs, how it grows, and what its logs are worth."""
     return [
         grows_within(study, WORLD, THOMPSON, 0.5, NO_BOUND),
         ordered(study, (THOMPSON, c.RANDOM), study.horizon, [WORLD]),
@@ -183,14 +176,12 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    """Final regrets, and slopes of the policies that were played."""
     rows = {row["policy"]: row for row in study.summary()}
     estimates = [rows.pop(estimated(logger)) for logger in LOGGERS]
     return [*with_slopes(study, list(rows.values())), *estimates]
 
 
 def draw(study: Study) -> Any:
-    """Regret over rounds and its growth, and each log's estimate against the truth."""
     with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         left, middle, right = axes[0]
         style.draw_curves(left, study, WORLD, LEARNERS, study.horizon)  # Random's would leave them no room
