@@ -7,6 +7,7 @@ from typing import get_args
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from postserve.experiments import tables
 from postserve.experiments.figures import FIGURES
@@ -54,9 +55,9 @@ def _fitting(result: Result, console: Console) -> Iterable[Table]:
 
 
 def _table(texts: tables.Table) -> Table:
-    table = Table(title=texts.title, title_justify="left")
+    table = Table(title=Text(texts.title), title_justify="left")  # in a Text, brackets are no markup
     for column, name in enumerate(texts.header):
-        table.add_column(name, overflow="fold", justify="left" if column == 0 else "right")
+        table.add_column(Text(name), overflow="fold", justify="left" if column == 0 else "right")
     for row in texts.rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return table

@@ -135,7 +135,7 @@ def overview(study: Study) -> Any:
     """One panel per world: the learnt prior, and Random."""
     with style.picture(1, len(study.environments), height=3.0) as (made, axes):
         for panel, environment in zip(axes[0], study.environments, strict=True):
-            top = 1.35 * study.final(environment, c.X_ONLY.evidence).mean()
+            top = 1.5 * study.final(environment, c.X_ONLY.evidence).mean()
             style.draw_curves(panel, study, environment, (c.RANDOM, *NEWCOMERS), study.horizon, top)
             panel.set_title(f"{environment} phi")
         axes[0, 0].set_ylabel("cumulative regret")
