@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 Times = list[tuple[float, float]]
-"""Mean seconds of a select and of an update, one pair a block."""
+"""Mean seconds of a select and of an update, one pair per block."""
 
 
 def play(player: Any, stream: Any, rounds: range) -> tuple[float, float]:

@@ -26,7 +26,7 @@ def say(text: str, console: Console | None = None) -> None:
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
     """Report an error that the user can fix in one line, and exit with status 2; with 130 if interrupted."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it may resume it, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is ended can be resumed, too
     ended = threading.Event()
     sys.unraisablehook = partial(_interrupt_again, ended)
     try:

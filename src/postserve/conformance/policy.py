@@ -323,7 +323,7 @@ def forgetting_is_a_verb_of_its_own(make: Make) -> None:
     require(np.isfinite(chances(policy, rounds.x[0], rounds.z[0])).all(), "forgetting broke the policy")
 
 
-def a_missing_z_is_never_silent(make: Make) -> None:
+def a_missing_z_is_never_ignored(make: Make) -> None:
     """A reward without z is refused, changing nothing, unless `missing_z` says what to do."""
     policy, rounds = trained_policy(make)
     before = snapshot(policy)

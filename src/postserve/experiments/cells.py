@@ -1,4 +1,4 @@
-"""Finished cells, a Parquet file and its sha256 each: what an interrupted study does not run again."""
+"""Finished cells, each a Parquet file with its sha256: what a resumed study does not run again."""
 
 import hashlib
 import io
@@ -19,10 +19,7 @@ class KeptCells:
         self._folder = folder
 
     def find(self, key: str) -> pl.DataFrame | None:
-        """The cell's frame, if it is kept; a file that is not as it was written counts as none.
-
-        Damaged bytes are not shown to polars, in which they may end in a panic that no `except` is for.
-        """
+        """The cell's frame, if it is kept and undamaged: polars may panic on damaged bytes."""
         try:
             content, digest = ((self._folder / name).read_bytes() for name in _names(key))
             return pl.read_parquet(io.BytesIO(content)) if digest == _digest(content) else None

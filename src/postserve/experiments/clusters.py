@@ -19,7 +19,7 @@ from joblib.parallel import ParallelBackendBase
 from postserve.errors import InvalidInput, PostserveError
 
 TIMEOUT = 30
-"""Seconds that a cluster has to answer and to show a worker; on a busy machine Ray's client takes ten."""
+"""Seconds for a cluster to answer and to show a worker; on a busy machine Ray's client takes ten."""
 
 Call = Callable[[], Any]
 Start = Callable[[Call], tuple[Any, Call]]
@@ -29,7 +29,7 @@ Start = Callable[[Call], tuple[Any, Call]]
 class Cluster(ParallelBackendBase):
     """joblib on a cluster's futures.
 
-    The backends that joblib 1.6 and Ray 2.60 bring do not do. Dask's waits for ever when a worker dies; Ray's
+    The backends of joblib 1.6 and Ray 2.60 are not enough: Dask's waits for ever when a worker dies; Ray's
     keeps all results to the end, and queues calls behind a long one while other workers idle; both stay in
     this process while the cluster shows one core.
     """
@@ -70,11 +70,11 @@ class Cluster(ParallelBackendBase):
 
 
 def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
-    """The scheduler at the address, or one of our own on the loopback, with a process a core."""
+    """The scheduler at the address, or one of our own on the loopback, with one process per core."""
     from distributed import Client, LocalCluster
 
     if address:
-        _rehearse(spec, address, "from distributed import Client; Client({!r}).wait_for_workers(1)")
+        _try_to_connect(spec, address, "from distributed import Client; Client({!r}).wait_for_workers(1)")
         client = stack.enter_context(Client(address, timeout=TIMEOUT, set_as_default=False))
     else:
         with _deaf_to_interrupts():
@@ -98,9 +98,9 @@ def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that start in here ignore interrupts from the keyboard: those are ours to handle."""
+    """Let processes that start in here ignore interrupts from the keyboard, which this one handles."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say so
+        yield  # only the main thread may set it
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -110,12 +110,12 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def on_ray(spec: str, address: str, stack: ExitStack) -> Start:
-    """The cluster at the address, or one of our own on the loopback, with a process a core."""
+    """The cluster at the address, or one of our own on the loopback, with one process per core."""
     settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     environment = {"RAY_USAGE_STATS_ENABLED": "0"}
     if address:
         code = "import ray; ray.init({!r}, log_to_driver=False); ray.cluster_resources()['CPU']"
-        _rehearse(spec, address, code)
+        _try_to_connect(spec, address, code)
     else:
         settings |= {"num_cpus": cpu_count(), "include_dashboard": False}
         # Keeps its ports on the loopback, as where clusters are not supported; Ray reads it when imported.
@@ -137,9 +137,8 @@ def on_ray(spec: str, address: str, stack: ExitStack) -> Start:
 
 
 def _load_and_call() -> Callable[[bytes], tuple[Any, Exception | None]]:
-    # A function in a function is pickled by value: a worker without postserve can load it, and say what it
-    # lacks, where it would otherwise lose its connection. Errors come back as results, so that they stay
-    # what they are.
+    # A nested function is pickled by value: a worker without postserve can load it and report what is
+    # missing, instead of losing its connection. Errors come back as results, so that their types are kept.
     def load_and_call(call: bytes) -> tuple[Any, Exception | None]:
         import pickle
         import traceback
@@ -153,13 +152,13 @@ def _load_and_call() -> Callable[[bytes], tuple[Any, Exception | None]]:
     return load_and_call
 
 
-def _rehearse(spec: str, address: str, code: str) -> None:
-    """Connect in another process first: where something else answers, Dask and Ray try for minutes."""
+def _try_to_connect(spec: str, address: str, code: str) -> None:
+    """Connect in another process first: Dask and Ray retry for minutes where something else answers."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     command = [sys.executable, "-c", code.format(address)]
     try:
         where = (host.strip("[]"), int(port))
-        socket.create_connection(where, TIMEOUT).close()  # tells at once if nobody is there
+        socket.create_connection(where, TIMEOUT).close()  # fails at once if nothing is there
         subprocess.run(command, capture_output=True, check=True, text=True, timeout=TIMEOUT)
     except (OSError, OverflowError) as error:
         got = str(error)

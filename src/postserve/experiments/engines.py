@@ -35,7 +35,7 @@ class RunAll(Protocol):
 
 
 def check_engine(spec: str) -> tuple[str, str]:
-    """The engine's name and what follows its =, if it is spelt right and installed; nothing is started.
+    """The engine's name and the text after =, if it is spelt right and installed; nothing is started.
 
     >>> check_engine("local=4"), check_engine("local")
     (('local', '4'), ('local', ''))
@@ -53,7 +53,7 @@ def check_engine(spec: str) -> tuple[str, str]:
 def open_engine(spec: str) -> Iterator[RunAll]:
     """Processes here, or a cluster: one of our own, which ends with the block, or the one at the address.
 
-    spec: "local" (a process a core), "local=N" (N of them; 1 stays in this one), "dask", "dask=HOST:PORT",
+    spec: "local" (one process per core), "local=N" (N of them; 1 is this one), "dask", "dask=HOST:PORT",
     "ray" or "ray=HOST:PORT". Runs that are not finished when the block ends are cancelled.
 
     >>> with open_engine("local=1") as run_all:
@@ -65,10 +65,10 @@ def open_engine(spec: str) -> Iterator[RunAll]:
         backend: Any
         more: dict[str, Any] = {}
         if name == "local":
-            # When a run is cancelled, loky (in joblib 1.6) trips over calls that its thread has not yet put
-            # in its queue, which holds two a process and one.
+            # When a run is cancelled, loky (in joblib 1.6) fails on calls that its thread has not yet put in
+            # its queue, which holds two per process and one more.
             backend, n_jobs, ahead = "loky", int(value or cpu_count()), "2*n_jobs"
-            # An interrupt from the keyboard is ours to handle.
+            # This process handles interrupts from the keyboard.
             more["initializer"] = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
             stack.enter_context(_local_processes())
         else:
@@ -106,10 +106,7 @@ _processes, _open = RLock(), 0
 
 @contextmanager
 def _local_processes() -> Iterator[None]:
-    """One thread's at a time, since joblib's are shared and cannot bear two; the last engine ends them.
-
-    joblib would keep them for its next call, for minutes.
-    """
+    """For one thread at a time, as joblib's are shared; the last engine ends them, which joblib would not."""
     global _open
     with _processes:
         _open += 1
@@ -128,13 +125,13 @@ def _results(parallel: Parallel, calls: Iterable[Any]) -> Generator[Any, None, N
         for result in results:  # noqa: UP028 (`yield from` would close them first)
             yield result
     except TerminatedWorkerError as error:
-        raise PostserveError("a process ended before its work, by a signal or for want of memory") from error
+        raise PostserveError("a process ended before its work, by a signal or out of memory") from error
     except GeneratorExit:
         left = True
         time.sleep(0.05)  # for loky's thread to queue what it was sent last, see above
         raise
     finally:
-        with warnings.catch_warnings():  # joblib warns of results that nobody waited for
+        with warnings.catch_warnings():  # joblib warns of results that were not fetched
             warnings.filterwarnings("ignore", r"-?\d+ tasks", UserWarning)
             results.close()
 
@@ -146,7 +143,7 @@ def _alone(function: Callable[[Item], Result], item: Item) -> Result:
     """One call on one core, however its worker was started: with more threads, sums end in other bits."""
     global _running
     with _lock:
-        # BLAS has one limit a process, where a Dask worker may run several calls: the last one out lifts it.
+        # BLAS has one limit per process, where a Dask worker may run several calls: the last one lifts it.
         # Each call sets it anew, since what was imported since may have brought another BLAS.
         _limit.enter_context(threadpool_limits(1, user_api="blas"))
         _running += 1

@@ -1,9 +1,8 @@
 """What a result depends on, as a short text: a kept result is used again only where this is the same.
 
-Names are not enough: someone who changes a policy and keeps its name must not be shown the old
-one's regret. So the fingerprint is taken of the objects themselves: their classes' code, their
-settings and arrays, the functions they hold and what those refer to, this library's sources, and
-the versions of the libraries it computes with.
+Names are not enough: if a policy changes and keeps its name, its old regret must not be shown. So the
+fingerprint is taken of the objects themselves: the code of their classes, their settings and arrays, the
+functions they hold and what those refer to, this library's sources, and the versions of numpy and others.
 """
 
 import hashlib
@@ -24,8 +23,8 @@ from postserve.state import Persistent
 
 LIBRARY = Path(__file__).resolve().parents[1]
 STUDIES = "experiments"
-"""The room whose functions are hashed one by one, where a cell refers to them, as a user's are: whoever
-adds a figure or mends a drawing need not run the other figures again."""
+"""The room whose functions are hashed one by one, as a user's are, where a cell refers to them: a new figure
+or a change of a drawing does not make the other figures run again."""
 
 NO_BEHAVIOUR = {
     *("__module__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__"),

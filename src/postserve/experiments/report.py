@@ -43,7 +43,7 @@ GLOSSARY = {
     "LinUCB(x)": "Ignores follow-ups. What is gained by them is the distance from its line to poLinUCB's.",
     "poLinUCB": "The paper's policy: the line to look at. LinUCB(phi_hat) differs in that it learns from the "
     "predicted z instead of the observed one; LinUCB(x, h(x)) is given all that poLinUCB's map is given.",
-    "oracle": "Is shown z before it chooses, which nobody can be in practice: about the best to hope for.",
+    "oracle": "Is shown z before it chooses, which is impossible in practice: about the best to hope for.",
     "evidence": "Prior and noise are learnt from the rounds, our default. The others have ridge 1 and a "
     "fixed radius, unless a figure's settings say otherwise.",
     "errors": "Bands are one standard error over seeds, brackets 95% intervals. All policies of a seed meet "

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from postserve.evaluation.serving import checked, column_of, each, served
-from postserve.protocols import Environment
+from postserve.protocols import Environment, z_for_oracle
 from postserve.types import FloatArray, IntArray, Rounds
 from postserve.validation import integer
 
 BLOCK = 1000
-"""Rounds drawn at a time, unless a world says otherwise: memory does not grow with the horizon, and a short
-run begins a long one."""
+"""Rounds drawn at a time, unless a world sets its own number: memory does not grow with the horizon, and a
+short run is the beginning of a long one."""
 
 
 class Run(NamedTuple):
@@ -42,8 +42,8 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
     policies of one seed meet the same rounds (and break their ties from equal streams). An oracle
     (`sees_z`) is shown z.
 
-    Where each arm has an x of its own, `select` is given the round's rows, and `update` the row that
-    was served; so with z. Where only some arms can be served, `select` is told their ids as `arms`.
+    Where each arm has its own x, `select` gets the rows of the round, and `update` the row that was served;
+    likewise z. Where only some arms can be served, `select` gets their ids as `arms`.
 
     >>> from postserve import PoLinUCB, RidgeMap, SyntheticEnvironment
     >>> env = SyntheticEnvironment("linear", dim_x=5, dim_z=2, n_arms=3)
@@ -54,12 +54,11 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
     horizon = integer("horizon", horizon, least=1)
     of_rounds, of_policy = np.random.SeedSequence(integer("seed", seed, least=0)).spawn(2)
     rng = np.random.default_rng(of_policy)
-    sees_z = getattr(policy, "sees_z", False)
     arms, rewards, gaps = np.empty(horizon, dtype=np.int64), np.empty(horizon), np.empty(horizon)
     t = 0
     for rounds in _blocks(environment, horizon, np.random.default_rng(of_rounds)):
         for x, z, reward, means, eligible in each(rounds):
-            options: dict[str, Any] = {"z": z} if sees_z else {}
+            options = z_for_oracle(policy, z=z)
             if eligible is not None:
                 options["arms"] = eligible
             arm = policy.select(x, rng, **options).arm
@@ -71,7 +70,7 @@ def simulate(policy: Plays, environment: Environment, horizon: int, seed: int) -
 
 
 def _blocks(environment: Environment, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
-    """As many rounds as the horizon wants; whole blocks are drawn, or a short run would begin no long one."""
+    """Whole blocks are drawn and then cut, so that a short run is the beginning of a long one."""
     size = integer("environment.rounds_at_once", getattr(environment, "rounds_at_once", BLOCK), least=1)
     for start in range(0, horizon, size):
         dims = environment.dim_x, environment.dim_z, environment.n_arms

@@ -334,7 +334,7 @@ def _run(cell: Cell) -> tuple[str, Curve]:
 
 
 def _is_of(cell: Cell, frame: pl.DataFrame, measure: str) -> bool:
-    """Whether a kept frame is what this cell would have written, as far as can be told without running it."""
+    """Whether a kept frame looks like what this cell would have written."""
     if frame.schema != {**SCHEMA, measure: pl.Float64} or not len(frame):
         return False
     ends = frame.row(0)[:3], frame.row(-1)[:4]
