@@ -45,11 +45,12 @@ class Cluster(ParallelBackendBase):
         """As many as are asked for."""
         return n_jobs
 
-    def submit(self, func: Call, callback: Callable[[Any], None]) -> Any:
+    def submit(self, func: Call, callback: Callable[[Any], None] | None = None) -> Any:
         """Send a call; the callback gets its future once it is done."""
         future, cancel = self._start(func)
         self._cancels[future] = cancel
-        future.add_done_callback(callback)
+        if callback is not None:  # joblib always gives one
+            future.add_done_callback(callback)
         return future
 
     def retrieve_result_callback(self, out: Any) -> Any:

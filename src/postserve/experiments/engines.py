@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import takewhile
 from threading import Lock, RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
@@ -118,7 +118,9 @@ def _local_processes() -> Iterator[None]:
                 get_reusable_executor(reuse=True).shutdown(kill_workers=True)
 
 
-def _results(parallel: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
+def _results(
+    parallel: "Parallel[Literal['generator_unordered']]", calls: Iterable[Any]
+) -> Generator[Any, None, None]:
     left = False
     results = parallel(takewhile(lambda _: not left, calls))
     try:
