@@ -24,7 +24,14 @@ from postserve.experiments.contenders import (
 from postserve.experiments.figures import trials
 from postserve.experiments.figures.trials import policies, worlds
 from postserve.experiments.figures.trials.r_squared import PREDICTIONS, r_squared
-from postserve.experiments.figures.trials.results import PLACES, REPLAYED, claims, headline
+from postserve.experiments.figures.trials.results import (
+    PLACES,
+    REJECTION,
+    REPLAYED,
+    WEIGHTED,
+    claims,
+    headline,
+)
 
 
 def trial(n: int = 400, *, curved: bool = False, seed: int = 0) -> LoggedRounds:
@@ -73,7 +80,7 @@ def test_jokes_are_of_three_kinds_and_drawn_once_or_for_each_shuffle() -> None:
 def test_serving_one_arm_is_worth_that_arms_mean() -> None:
     log = trial()
     second = makers(("a", "b"))["always b"]
-    for method in (trials.REJECTION, trials.WEIGHTED):
+    for method in (REJECTION, WEIGHTED):
         value = trials.value_of(method, lambda seed: log, second, 400, 0).values[0]
         assert value == pytest.approx(log.rewards[log.arms == 1].mean())
 
