@@ -40,11 +40,10 @@ class Plan(NamedTuple):
     @property
     def command(self) -> str:
         """What to type to run it again."""
-        words = ["postserve reproduce", self.figure.name, f"--horizon {self.size.horizon}"]
-        words += [f"--seeds {self.size.seeds}", *(["--quick"] if self.size.quick else [])]
-        return " ".join(
-            [*words, *([shlex.join(["--data", str(self.data)])] if self.given[1:] and self.data else [])]
-        )
+        horizon, seeds, quick = self.size
+        words = ["postserve", "reproduce", self.figure.name, "--horizon", str(horizon), "--seeds", str(seeds)]
+        words += ["--quick"] if quick else []
+        return shlex.join([*words, *(["--data", str(self.data)] if self.figure.data and self.data else [])])
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -67,10 +66,10 @@ def plan(
         raise InvalidInput(f"there is no figure {got}, wanted 'all' or some of {', '.join(FIGURES)}")
     plans = []
     for figure in FIGURES.values():
-        if figure.name in names:
-            for name in figure.data:
-                read_checked(name, data)  # says what is missing or damaged, before any work
-        if figure.name in names or ("all" in names and lacks_data(figure, data) is None):
+        missing = lacks_data(figure, data)
+        if figure.name in names and missing:
+            raise InvalidInput(missing)  # before any work
+        if figure.name in names or ("all" in names and not missing):
             size = figure.quick if quick else figure.full
             if seeds is not None:
                 size = size._replace(seeds=_within("seeds", seeds, 2, MOST_SEEDS))
@@ -159,13 +158,14 @@ def _files(planned: Plan, study: Study, summary: list[Row]) -> dict[str, bytes]:
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]
         ),
     }
+    pictures = style.encoded(figure.draw(study))
+    if figure.overview:
+        pictures |= style.encoded(figure.overview(study), "overview")
+    files = {"runs.parquet": parquet(study.runs), "summary.json": _json(summary), **pictures}
     return {
-        "runs.parquet": parquet(study.runs),
-        "summary.json": _json(summary),
-        **style.encoded(figure.draw(study)),
-        **(style.encoded(figure.overview(study), "overview") if figure.overview else {}),
-        report.SECTION: _json(section),  # the last to take its name: where it is, the figure is whole
-    }
+        **files,
+        report.SECTION: _json(section),
+    }  # the last to be renamed: where it is, the figure is whole
 
 
 def _headline(planned: Plan, study: Study) -> str | None:

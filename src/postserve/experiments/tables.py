@@ -34,8 +34,10 @@ def tables(summary: Sequence[dict[str, Any]], detail: Detail = "all") -> list[Ta
     that name a `table` are in one of that title. Less detail takes less room.
     """
     found = []
-    for table, horizon in _kinds(summary):
-        rows = [row for row in summary if (row.get("table"), row["horizon"]) == (table, horizon)]
+    kinds: dict[tuple[str | None, int], list[dict[str, Any]]] = {}
+    for row in summary:
+        kinds.setdefault((row.get("table"), row["horizon"]), []).append(row)
+    for (table, horizon), rows in kinds.items():
         policies, places = (
             list(dict.fromkeys(row[key] for row in rows)) for key in ("policy", "environment")
         )
@@ -53,11 +55,9 @@ def tables(summary: Sequence[dict[str, Any]], detail: Detail = "all") -> list[Ta
         if 2 * len(rows) < len(policies) * len(places):
             body = []
             for place in places:
-                inside = [name for name in policies if (name, place) in texts]
-                firsts = [place, *[""] * (len(inside) - 1)]  # named once, or the eye finds nothing else
-                body += [
-                    [first, name, texts[name, place]] for first, name in zip(firsts, inside, strict=True)
-                ]
+                inside = [["", name, texts[name, place]] for name in policies if (name, place) in texts]
+                inside[0][0] = place  # named once, or the eye finds nothing else
+                body += inside
             found.append(Table(title, ["of", first, measure], body))
         elif len(places) <= MANY:
             body = [[name, *(texts.get((name, place), "") for place in places)] for name in policies]
@@ -66,16 +66,6 @@ def tables(summary: Sequence[dict[str, Any]], detail: Detail = "all") -> list[Ta
             body = [[place, *(texts.get((name, place), "") for name in policies)] for place in places]
             found.append(Table(title, ["environment", *policies], body))
     return found
-
-
-def _kinds(summary: Sequence[dict[str, Any]]) -> list[tuple[str | None, int]]:
-    """Titles in the order of the rows, and of each the horizons in theirs."""
-    titles = list(dict.fromkeys(row.get("table") for row in summary))
-    return [
-        (title, horizon)
-        for title in titles
-        for horizon in sorted({row["horizon"] for row in summary if row.get("table") == title})
-    ]
 
 
 def _legend(rows: Sequence[dict[str, Any]], detail: Detail) -> str:
