@@ -1,4 +1,4 @@
-"""The propositions' bounds for a world, with what some of its rounds showed in the place of constants."""
+"""The propositions' bounds for a world, with constants measured in some of its rounds."""
 
 import math
 from typing import Any, NamedTuple
@@ -18,12 +18,11 @@ RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 ROUNDS = 1000
 """Drawn to measure a world, or fewer if it draws fewer at once."""
 CONSTANTS = (
-    "The bounds are drawn with the longest (x, z) and h(x) and the largest gap seen in a block of at most "
+    "The bounds have the longest (x, z) and h(x) and the largest gap seen in a block of at most "
     f"{ROUNDS:,} rounds in place of constants: the noise of z is Gaussian and unbounded, so they are "
-    "estimates of bounds. Rewards are in units of that gap (the bounds on the weights and the noise of "
-    "rewards are divided by it), since bounds are proved for gaps of at most 1, and the result is multiplied "
-    f"by it again. Of {len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the one with the least bound "
-    "at T is drawn. They are those of poLinUCB with the theory's radii, not of the defaults."
+    "estimates of bounds. They are proved for gaps of at most 1, so rewards are in units of that gap. Of "
+    f"{len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the one with the least bound at T is drawn. "
+    "They are for poLinUCB with the theory's radii, not with the defaults."
 )
 """For the texts of figures that draw these bounds."""
 DRAWN = "poLinUCB's bound, constants as seen"
@@ -31,7 +30,7 @@ DRAWN = "poLinUCB's bound, constants as seen"
 
 
 class Constants(NamedTuple):
-    """What a bound needs to know of a world, as far as some rounds show it."""
+    """What a bound needs to know about a world."""
 
     largest_gap: float
     u_bound: float
@@ -66,55 +65,46 @@ def constants(environment: Any) -> Constants:
 def bound_over(kind: theory.Kind, environment: Any, rounds: IntArray) -> FloatArray:
     """The bound at each of these horizons, with the measured constants: an estimate of one that holds.
 
-    It is proved for gaps of at most 1: the bounds on the weights and the noise of rewards are divided by
-    the largest gap seen, and the result is multiplied by it. Of RIDGES the one with the least bound at the
-    last horizon is taken. The map is a ridge regression on h, whose ridge is such that no width is above 1.
+    Of RIDGES the one with the least bound at the last horizon is taken. The map is a ridge regression on h,
+    with a ridge at which no width is above 1.
     """
     known = constants(environment)
-    return min((_with_ridge(kind, environment, known, rounds, ridge) for ridge in RIDGES), key=_last)
-
-
-def _with_ridge(
-    kind: theory.Kind, environment: Any, known: Constants, rounds: IntArray, ridge: float
-) -> FloatArray:
     n_arms = 1 if kind == "linear_stochastic" else environment.n_arms
-    gap, map_ridge = known.largest_gap, known.feature_bound**2
-    bounds = []
-    for horizon in map(int, rounds):
+    n_maps = n_arms if kind == "action_dependent" else 1
+    features: Any = {"map_dim": known.n_features, "x_bound": known.feature_bound}
+    features["map_ridge"] = known.feature_bound**2
+    noise: Any = {"noise_scale": environment.z_noise, "row_bound": known.row_bound, "delta": DELTA}
+    sizes: Any = {"dim_u": environment.dim_x + environment.dim_z, "n_arms": n_arms, "u_bound": known.u_bound}
+
+    def bound(horizon: int, ridge: float) -> float:
         map_constant = theory.ridge_map_constant(
-            horizon=horizon,
-            map_dim=known.n_features,
-            dim_z=environment.dim_z,
-            x_bound=known.feature_bound,
-            map_ridge=map_ridge,
-            noise_scale=environment.z_noise,
-            row_bound=known.row_bound,
-            delta=DELTA,
-            n_maps=n_arms if kind == "action_dependent" else 1,
+            horizon=horizon, dim_z=environment.dim_z, n_maps=n_maps, **features, **noise
         )
-        found = theory.regret_bound(
-            kind,
-            horizon=horizon,
-            dim_u=environment.dim_x + environment.dim_z,
-            n_arms=n_arms,
-            map_rate=0.5,
-            map_constant=map_constant,
-            u_bound=known.u_bound,
-            noise_scale=environment.reward_noise / gap,
-            delta=DELTA,
-            ridge=ridge,
-            w_bound=W_BOUND / gap,
-            beta_bound=1.0 / gap,
-            map_dim=known.n_features,
-            x_bound=known.feature_bound,
-            map_ridge=map_ridge,
+        learning: Any = {"horizon": horizon, "ridge": ridge, "map_constant": map_constant}
+        return scaled_bound(
+            kind, known.largest_gap, environment.reward_noise, **learning, **sizes, **features
         )
-        bounds.append(gap * found.total)
-    return np.array(bounds)
+
+    bounds = np.array([[bound(int(horizon), ridge) for horizon in rounds] for ridge in RIDGES])
+    return np.asarray(bounds[bounds[:, -1].argmin()])
 
 
-def _last(bounds: FloatArray) -> float:
-    return float(bounds[-1])
+def scaled_bound(kind: theory.Kind, largest_gap: float, reward_noise: float, **known: Any) -> float:
+    """A regret bound for a ridge map, of a world with gaps up to the largest one.
+
+    It is proved for gaps of at most 1: the bounds on the weights and the noise of rewards are divided by
+    the largest gap, and the result is multiplied by it.
+    """
+    found = theory.regret_bound(
+        kind,
+        map_rate=0.5,
+        noise_scale=reward_noise / largest_gap,
+        delta=DELTA,
+        w_bound=W_BOUND / largest_gap,
+        beta_bound=1.0 / largest_gap,
+        **known,
+    )
+    return largest_gap * found.total
 
 
 def bounds_of(kind: theory.Kind, make: MakeEnvironment, study: Study) -> FloatArray:
@@ -128,9 +118,9 @@ def lies_below(study: Study, environment: str, policy: Line, bounds: FloatArray)
     ends = (bounds[:, -1], study.final(environment, policy), study.final(environment, RANDOM))
     bound, regret, random = (float(end.mean()) for end in ends)
     text = (
-        f"{environment}: the bound, with constants as seen, is {bound:,.0f} at T = {study.horizon:,}, where "
-        f"{policy} has {regret:,.0f} and Random {random:,.0f}; at its highest, over all seeds and rounds, "
-        f"regret is {share:.2g} of the bound."
+        f"{environment}: at T = {study.horizon:,} the bound, with constants as seen, is {bound:,.0f}, and "
+        f"{policy} has {regret:,.0f}, Random {random:,.0f}; at most, over seeds and rounds, regret is "
+        f"{share:.2g} of the bound."
     )
     vacuous = " At such a T the bound says nothing: Random meets it too." if random < bound else ""
     return Claim(text + vacuous, share <= 1.0)

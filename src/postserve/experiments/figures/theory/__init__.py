@@ -1,22 +1,24 @@
 """The theory: bounds over measured regret, the lemmas' slack and tightness, the noisy Gram factor."""
 
+from functools import partial
+
+from postserve.experiments.bounds import DELTA
 from postserve.experiments.figure import Row, Size
 from postserve.experiments.figures.theory import quantities as q
 from postserve.experiments.figures.theory import world as w
 from postserve.experiments.figures.theory.claims import claims as claims
 from postserve.experiments.figures.theory.drawing import draw as draw
 from postserve.experiments.rates import with_slopes
-from postserve.experiments.study import Cell, Study, seed_list
+from postserve.experiments.study import Cell, Study, cells_of, regret_cells, seed_list
 
 TITLE = "The theory: bounds, lemmas and coverage"
 ABOUT = (
-    "The regret bounds with constants that hold, over the regret of policies with the theory's own radii, "
-    "both in units of reward (bounds are proved for gaps of at most 1: the weights' bounds and the noise are "
-    "divided by the largest gap, and the result is multiplied by it); the slack of the elliptical potential "
-    "lemmas, without noise, with noise in every direction (the paper's generalised lemma) and with noise of "
-    "z alone, where that does not apply; where each bound is below the trivial one; the lemma's tightness at "
-    "x_t = 1; the factor by which noise of z can enlarge ||v||² at worst, measured, bounded on the sequence "
-    "and a priori; and how often the confidence ellipsoid misses the truth. docs/theory/ derives each."
+    "The regret bounds with constants that hold, over the regret of policies with the theory's own radii "
+    "(bounds are proved for gaps of at most 1, so they are computed in units of the largest gap); the slack "
+    "of the elliptical potential lemmas, without noise, with noise in every direction (the paper's "
+    "generalised lemma) and with noise of z alone, where that does not apply; where each bound is below the "
+    "trivial one; the lemma's tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at "
+    "worst; and how often the confidence ellipsoid misses the truth. docs/theory/ derives each."
 )
 FULL, QUICK = Size(horizon=10_000, seeds=8), Size(horizon=300, seeds=3, quick=True)
 MEASURE = "value"
@@ -24,30 +26,31 @@ MEASURE = "value"
 
 def cells(size: Size) -> list[Cell]:
     """Regret of both policies, and every quantity."""
-    return q.cells_of_all(size.horizon, seed_list(size.seeds))
+    seeds = seed_list(size.seeds)
+    makers = {contender.name: partial(w.make_policy, contender, size.horizon) for contender in w.KINDS}
+    found = regret_cells({q.REGRET: w.world}, makers, size.horizon, seeds)
+    for (panel, line), compute in q.QUANTITIES.items():
+        found += cells_of(panel, line, partial(q.curve_of, compute), size.horizon, seeds)
+    return found
 
 
 def summary(study: Study) -> list[Row]:
     """Values at the horizon, and slopes of regrets and of their bounds."""
-    rows = study.summary()
-    return [
-        row
-        for each in rows
-        for row in (with_slopes(study, [each]) if each["environment"] == q.REGRET else [each])
-    ]
+    rows = []
+    for row in study.summary():
+        rows += with_slopes(study, [row]) if row["environment"] == q.REGRET else [row]
+    return rows
 
 
 def settings(size: Size) -> dict[str, str]:
-    """For the report."""
     return {
         q.REGRET: f"x uniform on [-10, 10]^{w.DIM_X}, z in {w.DIM_Z} dimension with noise uniform on [-1, "
         f"1], {w.N_ARMS} arms, reward noise {w.REWARD_NOISE:g}; the theory's radii (determinant form, delta "
-        f"{w.DELTA:g} split among them) and joint optimism; ridge {w.RIDGE:g} for poLinUCB, optimal_ridge "
-        "for LinUCB(phi_hat)",
+        f"{DELTA:g} split among them) and joint optimism; ridge {w.RIDGE:g} for poLinUCB, optimal_ridge for "
+        "LinUCB(phi_hat)",
         q.SLACK: "right side minus left; u = (x, phi(x)), x normal in 3 dimensions, phi linear into 2, "
-        "without noise and with normal noise of z in the matrix; for the paper's generalised lemma, which "
-        f"needs noise in every direction, rows of length {q.EVERYWHERE_ROW:g} in the plane and noise of "
-        "length 1",
+        f"normal noise of z; for the paper's generalised lemma, rows of length {q.EVERYWHERE_ROW:g} in the "
+        "plane and noise of length 1 in every direction",
         q.SHARE: "the same sequences, p = 1: below 1 a lemma says more than that no round adds more than 1",
         q.ONE: "sum of t^{-p}",
         q.GRAM: "the least s with A~ >= (1 - s) A, the same u and noise, ridge 1: 1 - 1/factor, 1 where "

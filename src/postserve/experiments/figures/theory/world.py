@@ -9,12 +9,12 @@ import numpy as np
 from postserve import theory
 from postserve.context_maps import RidgeMap
 from postserve.environments import SyntheticEnvironment
+from postserve.experiments.bounds import DELTA, W_BOUND
 from postserve.experiments.contenders import BEFORE, POLINUCB, Contender
 from postserve.policies import LinUCBPhiHat, PoLinUCB
 from postserve.types import FloatArray
 
 KINDS: dict[Contender, theory.Kind] = {POLINUCB: "polinucb", BEFORE: "linucb_phi_hat"}
-DELTA = 0.1
 DIM_X, DIM_Z, N_ARMS = 2, 1, 3
 HALF_WIDTH = 10.0
 REWARD_NOISE = 0.1
@@ -37,7 +37,7 @@ def world(seed: int) -> SyntheticEnvironment:
 
 
 class Constants(NamedTuple):
-    """What the radii and the bound of one policy in one world are made of."""
+    """For the radii and the bound of one policy in one world."""
 
     largest_gap: float
     row_bound: float
@@ -60,34 +60,26 @@ def constants(environment: Any, contender: Contender, horizon: int) -> Constants
     ridge = RIDGE
     if contender == BEFORE:
         rate: Any = {"map_rate": 0.5, "map_constant": map_constant, **MAP}
-        ridge = theory.optimal_ridge(horizon=horizon, u_bound=u_bound, w_bound=math.sqrt(2.0), **rate)
+        ridge = theory.optimal_ridge(horizon=horizon, u_bound=u_bound, w_bound=W_BOUND, **rate)
     gap = max(float(np.ptp(environment.means(x))) for x in corners)
     return Constants(gap, row_bound, map_constant, u_bound, ridge)
 
 
 def make_policy(contender: Contender, horizon: int, environment: Any) -> PoLinUCB:
-    """With the theory's radii, the literal optimism, and the shares of delta."""
+    """With the theory's radii, joint optimism, and the shares of delta."""
     known = constants(environment, contender, horizon)
     share = theory.shares(DELTA, n_arms=N_ARMS)
-    phi_hat = RidgeMap(
-        DIM_X,
-        DIM_Z,
-        features=environment.features,
-        ridge=MAP_RIDGE,
-        map_radius="determinant",
-        noise_scale=Z_NOISE_SCALE,
-        row_bound=known.row_bound,
-        delta=share.map,
-    )
-    options: dict[str, Any] = {
-        "optimism": "joint",
-        "ridge": known.ridge,
+    noise: Any = {"noise_scale": Z_NOISE_SCALE, "row_bound": known.row_bound, "delta": share.map}
+    options: Any = {"features": environment.features, "ridge": MAP_RIDGE, "map_radius": "determinant"}
+    phi_hat = RidgeMap(DIM_X, DIM_Z, **options, **noise)
+    radius: Any = {
         "arm_radius": "determinant",
         "noise_scale": REWARD_NOISE,
-        "w_bound": math.sqrt(2.0),
+        "w_bound": W_BOUND,
         "u_bound": known.u_bound,
         "delta": share.arm,
     }
     if contender == POLINUCB:
-        return PoLinUCB(N_ARMS, phi_hat, **options)
-    return LinUCBPhiHat(N_ARMS, phi_hat, z_noise_scale=Z_NOISE_SCALE, **options)
+        return PoLinUCB(N_ARMS, phi_hat, optimism="joint", ridge=known.ridge, **radius)
+    radius["z_noise_scale"] = Z_NOISE_SCALE
+    return LinUCBPhiHat(N_ARMS, phi_hat, optimism="joint", ridge=known.ridge, **radius)
