@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from postserve.experiments.figure import Claim
-from postserve.experiments.statistics import mean_and_error
+from postserve.experiments.statistics import Interval, mean_and_error
 from postserve.experiments.study import Line, Study
 
 
@@ -61,6 +61,13 @@ def compared(study: Study, one: Line, other: Line, horizon: int, places: Sequenc
 def listed(names: Sequence[str]) -> str:
     """One, two and three."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def verdict(difference: Interval, below: str, above: str) -> str:
+    """The word for a difference whose interval excludes 0."""
+    if difference.below:
+        return below
+    return above if difference.above else "cannot be distinguished"
 
 
 def with_failures(text: str, failures: Sequence[str]) -> Claim:

@@ -1,6 +1,7 @@
-"""Means with their errors, over seeds; growth exponents with their intervals."""
+"""Means over seeds with their errors and intervals, and growth exponents."""
 
-from typing import NamedTuple
+import math
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -11,20 +12,50 @@ from postserve.types import FloatArray, IntArray
 RESAMPLES = 2000
 
 
-class Slope(NamedTuple):
-    """A growth exponent with its 95% interval."""
+class Interval(NamedTuple):
+    """A value with its 95% interval.
+
+    >>> found = Interval(0.123456, 0.1, 0.15)
+    >>> found.rounded(), found.rounded(2), str(found)
+    ('0.123 [0.100, 0.150]', '0.12 [0.10, 0.15]', '+0.123 [+0.100, +0.150]')
+    """
 
     value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        value, low, high = (round(number, 2) + 0.0 for number in self)  # no -0.00
-        return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        return self.rounded(sign="+")
+
+    def rounded(self, decimals: int | None = None, *, sign: Literal["", "+"] = "") -> str:
+        """As text; by default with as many decimals as two digits of the width need."""
+        width = self.high - self.low
+        if decimals is None:
+            decimals = min(6, max(0, 1 - math.floor(math.log10(width)))) if width > 0.0 else 2
+        numbers = (round(number, decimals) + 0.0 for number in self)  # no -0.0
+        value, low, high = (f"{number:{sign},.{decimals}f}" for number in numbers)
+        return f"{value} [{low}, {high}]"
+
+    @property
+    def below(self) -> bool:
+        """Whether all of it is less than 0."""
+        return self.high < 0.0
+
+    @property
+    def above(self) -> bool:
+        """Whether all of it is more than 0."""
+        return self.low > 0.0
+
+
+class Slope(Interval):
+    """A growth exponent with its 95% interval."""
+
+    def __str__(self) -> str:
+        return self.rounded(2)
 
     @property
     def informative(self) -> bool:
-        """Whether the interval is narrow enough to say anything of growth."""
+        """Whether the interval is narrow enough to say anything about growth."""
         return self.high - self.low <= 1.0
 
     @property
@@ -40,6 +71,13 @@ class Slope(NamedTuple):
 def mean_and_error(values: FloatArray) -> tuple[float, float]:
     """The mean over seeds and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def mean_interval(values: FloatArray) -> Interval:
+    """The mean over seeds with Student's 95% interval."""
+    mean, error = mean_and_error(values)
+    half = error * float(stdtrit(len(values) - 1, 0.975))
+    return Interval(mean, mean - half, mean + half)
 
 
 def growth(rounds: IntArray, curves: FloatArray, start: int) -> Slope:

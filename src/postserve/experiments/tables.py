@@ -1,10 +1,9 @@
 """A figure's summary as tables, for the terminal and for the report."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from postserve.experiments.statistics import Slope
+from postserve.experiments.statistics import Interval, Slope
 
 NO_BREAK = "\u00a0"
 MANY = 5
@@ -92,24 +91,14 @@ def _text(row: dict[str, Any], detail: Detail) -> str:
     if detail == "means":
         return _number(row[f"final_{measure}_mean"])
     if "low" in row:
-        return interval_text(row[f"final_{measure}_mean"], row["low"], row["high"]).replace(" ", NO_BREAK)
+        interval = Interval(row[f"final_{measure}_mean"], row["low"], row["high"])
+        return interval.rounded().replace(" ", NO_BREAK)
     words = [f"{_number(row[f'final_{measure}_mean'])} ± {_number(row[f'final_{measure}_se'])}"]
     if detail == "all" and row["ratio_to_oracle"] is not None:
         words.append(f"({row['ratio_to_oracle']:.2f})")
     if detail == "all" and "slope" in row and _slope(row).informative:
         words.append(f"slope {_slope(row)}")
     return " ".join(word.replace(" ", NO_BREAK) for word in words)
-
-
-def interval_text(mean: float, low: float, high: float) -> str:
-    """A mean and its interval, with as many decimals as two digits of its width need.
-
-    >>> interval_text(0.123456, 0.1, 0.15), interval_text(341.2, 330.0, 352.4)
-    ('0.123 [0.100, 0.150]', '341 [330, 352]')
-    """
-    decimals = min(6, max(0, 1 - math.floor(math.log10(high - low)))) if high > low else 2
-    mean, low, high = (round(value, decimals) + 0.0 for value in (mean, low, high))  # no -0.0
-    return f"{mean:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
 
 
 def _slope(row: dict[str, Any]) -> Slope:

@@ -14,7 +14,6 @@ from postserve.experiments.figures.figure2.claims import headline as headline
 from postserve.experiments.figures.figure2.comparisons import PREDICTED, interval, prediction
 from postserve.experiments.figures.figure2.drawing import draw as draw
 from postserve.experiments.figures.figure2.policies import FOLDS, LEARNT, MAPS, RIDGE_1, r_squared_of
-from postserve.experiments.statistics import mean_and_error
 from postserve.experiments.study import Cell, MakeEnvironment, Study, cells_of, seed_list
 
 TITLE = "Figure 2: cumulative regret on MovieLens"
@@ -22,10 +21,9 @@ ABOUT = (
     "Users and movies as vectors whose dot product predicts ratings; five movies are the arms, the first 25 "
     "coordinates of a user are x, the last 7 are z. The paper shows one draw of movies and one split; here "
     "are many of each, run on both halves of the users, so that intervals include the variance of users and "
-    "draws (but not of the rating model, which is the same for all). The axes of such vectors are an "
-    "accident of the fit: rotating users and movies together changes no rating, but it changes what x says "
-    "of z. So the draws are shown in the axes of the fit and in the users' principal ones, in which x says "
-    "nothing linear of z."
+    "draws (but not of the rating model, which is the same for all). Rotating users and movies together "
+    "changes no rating, but it changes what x says about z. So draws are shown in the axes of the fit and in "
+    "the users' principal ones, in which x says nothing linear about z."
 )
 FULL, QUICK = Size(horizon=500, seeds=10), Size(horizon=200, seeds=4, quick=True)
 MEASURE = "value"
@@ -41,31 +39,28 @@ def draws(size: Size) -> int:
 
 
 def cells(size: Size, data: Path | None) -> list[Cell]:
-    """Every policy in every world, and how well maps predict z there."""
     return cells_from(rating_model(data), size)
 
 
 def cells_from(model: r.RatingModel, size: Size) -> list[Cell]:
-    """The same from a rating model."""
+    """Every policy in every world, and how well maps predict z there."""
     own, turned = (w.catalogue(model, model.level, principal=principal) for principal in (False, True))
     five = w.papers(own)
-    halves = seed_list(2 * draws(size))
-    few: dict[str, MakeEnvironment] = {
+    worlds: dict[str, MakeEnvironment] = {
         w.AS_THEY_ARE: partial(w.papers_world, five._replace(level=0.0)),
         w.FIVE: partial(w.papers_world, five),
-    }
-    many: dict[str, MakeEnvironment] = {
         w.DRAWN: partial(w.half_world, own),
         w.AXES: partial(w.half_world, turned),
     }
-    found = contest(size, few, (*RIDGE_1, *LEARNT))
-    found += contest(size, {w.DRAWN: many[w.DRAWN]}, (*RIDGE_1, *LEARNT), halves)
-    found += contest(size, {w.AXES: many[w.AXES]}, LEARNT, halves)
-    for place, world in ((w.FIVE, few[w.FIVE]), *many.items()):
-        seeds = halves if place in w.DRAWS_OF else seed_list(size.seeds)
+    seeds = {place: seed_list(2 * draws(size) if place in w.DRAWS_OF else size.seeds) for place in worlds}
+    found = []
+    for place, world in worlds.items():
+        contenders = LEARNT if place == w.AXES else (*RIDGE_1, *LEARNT)
+        found += contest(size, {place: world}, contenders, seeds[place])
+    for place in (w.FIVE, *w.DRAWS_OF):
         for kind, make_map in MAPS.items():
-            measure = partial(r_squared_of, world, make_map)
-            found += cells_of(PREDICTED, prediction(kind, place), measure, size.horizon, seeds)
+            measure = partial(r_squared_of, worlds[place], make_map)
+            found += cells_of(PREDICTED, prediction(kind, place), measure, size.horizon, seeds[place])
     return found
 
 
@@ -85,38 +80,34 @@ def summary(study: Study) -> list[Row]:
     places = {prediction(kind, place): place for kind in MAPS for place in (w.FIVE, *w.DRAWS_OF)}
     rows = []
     for row in study.summary():
-        place, values = row["environment"], study.final(row["environment"], row["policy"])
-        if place == PREDICTED:
-            place = places[row["policy"]]
-        found = interval(place, values)
-        halves = place in w.DRAWS_OF
-        error = halves_mean_and_error(values, w.CUTS)[1] if halves else mean_and_error(values)[1]
-        rows.append({**row, "final_value_se": error, "low": found.low, "high": found.high})
+        values = study.final(row["environment"], row["policy"])
+        place = places.get(row["policy"], row["environment"])
+        _, low, high = interval(place, values)
+        row |= {"low": low, "high": high}
+        if place in w.DRAWS_OF:
+            row["final_value_se"] = halves_mean_and_error(values, w.CUTS)[1]
+        rows.append(row)
     return rows
 
 
 def settings(size: Size, data: Path | None) -> dict[str, str]:
-    """For the report."""
     return settings_from(rating_model(data), size)
 
 
 def settings_from(model: r.RatingModel, size: Size) -> dict[str, str]:
-    """The same from a rating model."""
     train, validation, test = model.sizes
-    known = f"{model.users_known.sum():,} of {len(model.users):,} users"
-    movies = f"{model.movies_known.sum():,} of {len(model.movies):,} movies"
-    errors = ", ".join(f"{model.errors[name]:.3f} ({name})" for name in (r.VECTORS, r.BIASES, r.MEAN))
+    errors = ", ".join(f"{error:.3f} ({name})" for name, error in model.errors.items())
     return {
         "data": f"MovieLens 100K: {sum(model.sizes):,} ratings, split at random into {train:,} to fit, "
-        f"{validation:,} to choose ridge and sweeps by, {test:,} to test; {known} and {movies} have a "
-        "rating to fit and take part",
+        f"{validation:,} to choose ridge and sweeps by, {test:,} to test. "
+        f"{model.users_known.sum():,} of {len(model.users):,} users and {model.movies_known.sum():,} of "
+        f"{len(model.movies):,} movies have a rating to fit and take part",
         "vectors": f"{r.DIM} dimensions, r ≈ user·movie, alternating least squares with the ridge weighted "
-        f"by counts, ridge {model.ridge:g} and {model.sweeps} sweeps (at most {max(r.SWEEPS)} were tried); "
-        "fitted on the first part alone",
+        f"by counts, ridge {model.ridge:g} and {model.sweeps} sweeps (at most {max(r.SWEEPS)} were tried)",
         "test error": f"root mean squared error: {errors}, over the {model.tested:,} test ratings whose user "
         "and movie are known",
         "x, z": f"{w.DIM_X} and {r.DIM - w.DIM_X} coordinates of a user drawn with replacement: the first "
-        f"and the last, or in {w.DRAWN} at random; principal axes are the users'",
+        f"and the last, or in {w.DRAWN} at random",
         "arms, rewards": f"{w.N_ARMS} movies at random, all the same for {w.FIVE}; the dot product minus the "
         f"mean training rating, {model.level:.2f}, or the dot product itself (rewards as they are). "
         "Regret is relative to the user's best of them, and the same for both",

@@ -1,12 +1,12 @@
 """What the paper claims of MovieLens, what was seen, and whether the gain goes with predictability."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from postserve.experiments import contenders as c
-from postserve.experiments.claims import listed, with_failures
+from postserve.experiments.claims import listed, verdict, with_failures
 from postserve.experiments.figure import Claim
 from postserve.experiments.figures.figure2 import comparisons as of
 from postserve.experiments.figures.figure2 import policies
@@ -15,7 +15,6 @@ from postserve.experiments.study import Study
 
 
 def claims(study: Study) -> list[Claim]:
-    """The paper's order and its oracle, each comparison, the draws one by one, and predictability."""
     forms = [(place, form) for place in (FIVE, DRAWN) for form in of.FORMS]
     return [
         *(_order(study, place, form) for place, form in forms),
@@ -30,41 +29,41 @@ def claims(study: Study) -> list[Claim]:
 
 
 def headline(study: Study) -> str:
-    """Which of LinUCB(x) and both LinUCB(phi_hat) poLinUCB does not beat, and where: one sentence."""
+    """Which of LinUCB(x) and both LinUCB(phi_hat) poLinUCB does not beat, and where."""
     where = [(form, place) for form in of.FORMS for place in form.places]
     unbeaten: dict[str, list[str]] = {}
     for form, place in where:
-        found = {r: of.difference(study, place, form(c.POLINUCB), form(r)) for r in of.RIVALS}
-        names = [f"{r} (which has less)" if d.above else str(r) for r, d in found.items() if not d.below]
+        found = {rival: of.difference(study, place, form(c.POLINUCB), form(rival)) for rival in of.RIVALS}
+        less = {rival: " (which has less)" if found[rival].above else "" for rival in of.RIVALS}
+        names = [f"{rival}{less[rival]}" for rival in of.RIVALS if not found[rival].below]
         if names:
             unbeaten.setdefault(listed(names), []).append(f"in {place} with {form}")
+    opening, interval = "On MovieLens poLinUCB", "by a 95% interval that excludes 0"
     if not unbeaten:
-        places = listed([f"in {place} with {form}" for form, place in where])
-        return (
-            f"On MovieLens poLinUCB has less regret than {listed([str(rival) for rival in of.RIVALS])}, "
-            f"{places}: every 95% interval of the difference excludes 0."
-        )
+        rivals = listed([rival.name for rival in of.RIVALS])
+        return f"{opening} has less regret than {rivals} everywhere, {interval}."
+    words = "; than ".join(f"{names} {listed(places)}" for names, places in unbeaten.items())
     rest = sum(map(len, unbeaten.values())) < len(where)
-    return (
-        "On MovieLens poLinUCB does not have less regret, by a 95% interval that excludes 0, than "
-        + "; than ".join(f"{names} {listed(places)}" for names, places in unbeaten.items())
-        + ("; elsewhere it has less than all three." if rest else ".")
-    )
+    end = "; elsewhere it has less than all three." if rest else "."
+    return f"{opening} does not have less regret, {interval}, than {words}{end}"
 
 
 def _order(study: Study, place: str, form: of.Form) -> Claim:
     order = [*(form(each) for each in (c.POLINUCB, c.BEFORE, c.X_ONLY)), c.RANDOM]
-    found = {pair: of.difference(study, place, *pair) for pair in pairwise(order)}
-    failures = [f"{one} minus {other} is {d}" for (one, other), d in found.items() if not d.below]
     text = f"The paper's order in {place} with {form}: {' < '.join(map(str, order))}"
-    return with_failures(f"{text}, each 95% interval excluding 0.", failures)
+    return _less(study, place, pairwise(order), f"{text}, each 95% interval excluding 0.")
 
 
 def _oracle(study: Study, place: str, form: of.Form) -> Claim:
-    oracle, others = form(c.ORACLE), [c.RANDOM, *(form(each) for each in (*of.RIVALS, c.POLINUCB))]
-    found = {other: of.difference(study, place, oracle, other) for other in others}
-    failures = [f"{oracle} minus {other} is {d}" for other, d in found.items() if not d.below]
+    others = [c.RANDOM, *(form(each) for each in (*of.RIVALS, c.POLINUCB))]
     text = f"The paper: the oracle is best. In {place} with {form} its regret is below all others'."
+    return _less(study, place, [(form(c.ORACLE), other) for other in others], text)
+
+
+def _less(study: Study, place: str, pairs: Iterable[tuple[c.Contender, c.Contender]], text: str) -> Claim:
+    """That the first of each pair has less regret, the interval excluding 0."""
+    found = {pair: of.difference(study, place, *pair) for pair in pairs}
+    failures = [f"{one} minus {other} is {d}" for (one, other), d in found.items() if not d.below]
     return with_failures(text, failures)
 
 
@@ -73,21 +72,25 @@ def _against(study: Study, rival: c.Contender, form: of.Form) -> Claim:
     words = []
     for place in form.places:
         found = of.difference(study, place, ours, other)
-        verdict = "wins" if found.below else "loses" if found.above else "cannot be distinguished"
-        share = found.mean / study.final(place, other).mean()
+        share = found.value / study.final(place, other).mean()
         less = f", less in {_count(study, place, [ours, other])}" if place in DRAWS_OF else ""
-        words.append(f"{place}: {verdict} ({found}, {share:+.0%}{less})")
+        words.append(f"{place}: {verdict(found, 'wins', 'loses')} ({found}, {share:+.0%}{less})")
     return Claim(f"{ours} against {other}. {'; '.join(words)}.", None)
 
 
 def _counted(study: Study, form: of.Form) -> Claim:
     words = []
-    for place in form.places[1:]:
+    for place in form.draws:
         order = [form(each) for each in (c.ORACLE, c.POLINUCB, c.BEFORE, c.X_ONLY)]
         order += [c.RANDOM] * study.has(place, c.RANDOM)
         steps = (f"{one} < {other} in {_count(study, place, [one, other])}" for one, other in pairwise(order))
         words.append(f"{place}: the paper's whole order in {_count(study, place, order)}; {', '.join(steps)}")
     return Claim(f"Draw by draw, over both halves, with {form}. {'. '.join(words)}.", None)
+
+
+def _count(study: Study, place: str, order: Sequence[c.Contender]) -> str:
+    held = of.in_order(study, place, order)
+    return f"{held.sum()} of {len(held)} draws"
 
 
 def _predictable(study: Study) -> Claim:
@@ -105,15 +108,15 @@ def _with_predictability(study: Study) -> Claim:
     text = (
         f"Expected: where x predicts z, follow-ups help more. With {of.LEARNT} poLinUCB's gain over "
         f"LinUCB(x) is {of.interval(DRAWN, own)} in {DRAWN} and {of.interval(AXES, turned)} in {AXES}, where "
-        "x does not predict z linearly; users, movies and rewards are the same, but x contains more or less "
-        f"of a user, too. The difference is {found}."
+        "x does not predict z linearly (users, movies and rewards are the same, but x also contains more or "
+        f"less of a user). The difference is {found}."
     )
     return Claim(text, found.above)
 
 
 def _over_draws(study: Study, form: of.Form) -> Claim:
     words = []
-    for place in form.places[1:]:
+    for place in form.draws:
         gained = of.by_draw(of.gains(study, place, form))
         r_squared = {kind: of.by_draw(of.predicted(study, kind, place)) for kind in policies.MAPS}
         found = (f"{kind} {of.rank_correlation(each, gained)}" for kind, each in r_squared.items())
@@ -134,14 +137,8 @@ def _as_they_are(study: Study) -> Claim:
             f"with {form} all policies have the very same regret in {equal} of {finals.shape[1]} seeds, "
             f"poLinUCB {ours:,.0f}, Random {random:,.0f}"
         )
-    return Claim(
-        "With dot products as they are for rewards, far above the 0 at which arms that were never served "
-        f"start, the first arm served is hardly ever left: {'; '.join(words)}. Hence the mean rating is "
-        "subtracted.",
-        None,
+    text = (
+        "Dot products as they are lie far above 0, where arms that were never served start, so the first arm "
+        f"served is hardly ever left: {'; '.join(words)}. Hence the mean rating is subtracted."
     )
-
-
-def _count(study: Study, place: str, order: Sequence[c.Contender]) -> str:
-    held = of.in_order(study, place, order)
-    return f"{held.sum()} of {len(held)} draws"
+    return Claim(text, None)

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 from scipy.stats import rankdata
 
 from postserve.evaluation.halves import halves_interval
 from postserve.experiments import contenders as c
-from postserve.experiments.figures.figure2.worlds import AXES, CUTS, DRAWN, DRAWS_OF, FIVE
-from postserve.experiments.statistics import mean_and_error
+from postserve.experiments.figures.figure2.worlds import CUTS, DRAWN, DRAWS_OF, FIVE
+from postserve.experiments.statistics import Interval, mean_interval
 from postserve.experiments.study import Line, Study
 from postserve.types import BoolArray, FloatArray
 
@@ -23,7 +22,7 @@ class Form(NamedTuple):
 
     title: str
     learnt: bool
-    places: tuple[str, ...]
+    draws: tuple[str, ...]
 
     def __call__(self, contender: c.Contender) -> c.Contender:
         """A contender with this prior."""
@@ -32,32 +31,14 @@ class Form(NamedTuple):
     def __str__(self) -> str:
         return self.title
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (FIVE, *self.draws)
 
-RIDGE_1 = Form("ridge 1", False, (FIVE, DRAWN))
-LEARNT = Form("the learnt prior", True, (FIVE, DRAWN, AXES))
+
+RIDGE_1 = Form("ridge 1", False, (DRAWN,))
+LEARNT = Form("the learnt prior", True, DRAWS_OF)
 FORMS = (RIDGE_1, LEARNT)
-
-
-class Interval(NamedTuple):
-    """A mean with its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        mean, low, high = (round(value, 2) + 0.0 for value in self)  # no -0.00
-        return f"{mean:+,.2f} [{low:+,.2f}, {high:+,.2f}]"
-
-    @property
-    def below(self) -> bool:
-        """Whether all of it is less than 0."""
-        return self.high < 0.0
-
-    @property
-    def above(self) -> bool:
-        """Whether all of it is more than 0."""
-        return self.low > 0.0
 
 
 def prediction(kind: str, place: str) -> str:
@@ -66,12 +47,8 @@ def prediction(kind: str, place: str) -> str:
 
 
 def interval(place: str, values: FloatArray) -> Interval:
-    """Of the mean over seeds."""
-    if place in DRAWS_OF:
-        return Interval(*halves_interval(values, CUTS))
-    mean, error = mean_and_error(values)
-    half = error * float(stdtrit(len(values) - 1, 0.975))
-    return Interval(mean, mean - half, mean + half)
+    """Of the mean over seeds, which are pairs of halves in draws."""
+    return Interval(*halves_interval(values, CUTS)) if place in DRAWS_OF else mean_interval(values)
 
 
 def difference(study: Study, place: str, one: Line, other: Line) -> Interval:
@@ -107,5 +84,5 @@ def rank_correlation(one: FloatArray, other: FloatArray) -> Interval:
         return Interval(0.0, -1.0, 1.0)
     found = float(np.clip(np.corrcoef(rankdata(one), rankdata(other))[0, 1], -1.0 + 1e-12, 1.0 - 1e-12))
     half = 1.96 * np.sqrt((1.0 + found**2 / 2.0) / (n - 3))
-    low, high = np.tanh(np.arctanh(found) - half), np.tanh(np.arctanh(found) + half)
+    low, high = np.tanh(np.arctanh(found) + np.array([-half, half]))
     return Interval(found, float(low), float(high))

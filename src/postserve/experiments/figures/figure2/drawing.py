@@ -80,21 +80,21 @@ def _wins(panel: Any, study: Study) -> None:
 
 def _gains(panel: Any, study: Study, form: of.Form) -> None:
     """One point per draw, and each place's mean with its intervals both ways."""
-    for place in reversed(form.places[1:]):
+    for place in reversed(form.draws):
         r_squared, gained = of.predicted(study, "network", place), of.gains(study, place, form)
         points: Any = {"color": COLOURS[place], "s": 10, "alpha": 0.45, "linewidths": 0}
         panel.scatter(of.by_draw(r_squared), of.by_draw(gained), **points)
         across, up = of.interval(place, r_squared), of.interval(place, gained)
         style.draw_interval(
             panel,
-            up.mean,
+            up.value,
             across,
             size=6,
-            yerr=[[up.mean - up.low], [up.high - up.mean]],
+            yerr=[[up.value - up.low], [up.high - up.value]],
             color=COLOURS[place],
             marker="o",
             markeredgecolor="white",
-            label=f"{place}: {up.mean:+.1f} [{up.low:+.1f}, {up.high:+.1f}]",
+            label=f"{place}: {up.rounded(1, sign='+')}",
         )
     panel.axhline(0.0, color=style.REFERENCE, linewidth=1)
     bottom, top = panel.get_ylim()

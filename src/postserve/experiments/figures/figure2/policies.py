@@ -32,9 +32,7 @@ LEARNT = tuple(
     each.evidence.with_options(intercept=True)
     for each in (c.X_ONLY, BEFORE, AFTER, POLINUCB, MISSPECIFIED, ROBUST, c.ORACLE)
 )
-"""As a user would have them: the prior learnt from the rounds, and an intercept, for ratings are not 0.
-
-All of them have it, LinUCB(x) too; the network has one of its own."""
+"""As a user would have them: the prior learnt from the rounds, and an intercept (the network has its own)."""
 
 
 def r_squared_of(make_environment: MakeEnvironment, make_map: Any, horizon: int, seed: int) -> Curve:
@@ -47,8 +45,7 @@ def r_squared_of(make_environment: MakeEnvironment, make_map: Any, horizon: int,
 def r_squared(environment: Any, make_map: Any, n_pairs: int, rng: np.random.Generator) -> float:
     """1 - held-out squared error / variance of z, the mean over its coordinates, by cross-validation.
 
-    A map learns as in a policy: from `n_pairs` pairs drawn with replacement, here from the table's rows
-    outside a fold. It is judged on those inside.
+    A map learns as in a policy: from `n_pairs` pairs drawn with replacement, here outside a fold.
     """
     x, z = environment.x, environment.z
     left = np.empty_like(z)

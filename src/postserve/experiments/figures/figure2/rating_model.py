@@ -12,7 +12,7 @@ RIDGES = (0.05, 0.07, 0.1, 0.14, 0.2)
 SWEEPS = (5, 10, 20, 40, 80)
 BIAS_RIDGES = (0.0, 2.0, 5.0, 10.0, 20.0)
 SHARES = (0.8, 0.1, 0.1)
-"""Of all ratings: to fit, to choose ridge and sweeps, and to tell the error once."""
+"""Of all ratings: to fit, to choose ridge and sweeps, and to test."""
 SEED = 0
 
 
@@ -24,12 +24,11 @@ class Triples(NamedTuple):
     ratings: FloatArray
 
     def at(self, rows: IntArray | BoolArray) -> "Triples":
-        """Those rows of them."""
         return Triples(self.users[rows], self.movies[rows], self.ratings[rows])
 
 
 class Split(NamedTuple):
-    """Ratings to fit, to choose by, and to test with; no rating is in two of them."""
+    """Ratings to fit, to choose by, and to test with."""
 
     train: Triples
     validation: Triples
@@ -37,12 +36,11 @@ class Split(NamedTuple):
 
 
 class RatingModel(NamedTuple):
-    """Vectors with r ≈ user·movie, fitted on the training ratings alone, and what became of the others.
+    """Vectors with r ≈ user·movie, fitted on the training ratings alone, and their errors on others.
 
-    Of users and movies without a training rating nothing is known: `users_known` and `movies_known`
-    say of whom something is, the vectors of the rest are 0, and errors are over ratings where both are
-    known, `tested` of them. `errors` are the roots of the mean squared test errors, by name; `level` is
-    the mean training rating.
+    `users_known` and `movies_known` have a training rating; the vectors of the rest are 0. `errors` are the
+    roots of the mean squared test errors, by name, over the `tested` ratings where both are known; `level`
+    is the mean training rating.
     """
 
     users: FloatArray
@@ -70,32 +68,27 @@ def fit_rating_model(
     seed: int = SEED,
 ) -> RatingModel:
     """Split once, fit on the first part, choose ridge and sweeps on the second, look once at the third."""
-    n_users, n_movies = (int(ids.max()) + 1 for ids in ratings[:2])
+    counts = int(ratings.users.max()) + 1, int(ratings.movies.max()) + 1
     parts = split(ratings, seed)
-    train = parts.train
-    users_known = np.bincount(train.users, minlength=n_users) > 0
-    movies_known = np.bincount(train.movies, minlength=n_movies) > 0
+    train, level = parts.train, float(parts.train.ratings.mean())
+    users_known = np.bincount(train.users, minlength=counts[0]) > 0
+    movies_known = np.bincount(train.movies, minlength=counts[1]) > 0
     validation, test = (part.at(users_known[part.users] & movies_known[part.movies]) for part in parts[1:])
-    found = min(
-        (
-            (_error(validation, _dots(users, movies, validation)), ridge, done, users, movies)
-            for ridge in ridges
-            for done, (users, movies) in enumerate(
-                factors(train, (n_users, n_movies), dim, ridge, max(sweeps), seed), start=1
-            )
-            if done in sweeps
-        ),
-        key=lambda each: each[0],
+    fits = (
+        (_error(validation, _dots(users, movies, validation)), ridge, done, users, movies)
+        for ridge in ridges
+        for done, (users, movies) in enumerate(factors(train, counts, dim, ridge, max(sweeps), seed), start=1)
+        if done in sweeps
     )
-    chosen, ridge, done, users, movies = found
+    validation_error, ridge, done, users, movies = min(fits, key=lambda fit: fit[0])
     biases = min(
-        (_biases(train, (n_users, n_movies), strength) for strength in BIAS_RIDGES),
-        key=lambda each: _error(validation, _biased(each, validation)),
+        (_biases(train, counts, strength) for strength in BIAS_RIDGES),
+        key=lambda sums: _error(validation, sums[validation.users, validation.movies]),
     )
-    errors = {
-        VECTORS: _error(test, _dots(users, movies, test)),
-        BIASES: _error(test, _biased(biases, test)),
-        MEAN: _error(test, np.full(len(test.ratings), train.ratings.mean())),
+    predictions = {
+        VECTORS: _dots(users, movies, test),
+        BIASES: biases[test.users, test.movies],
+        MEAN: np.full(len(test.ratings), level),
     }
     return RatingModel(
         users=users,
@@ -104,16 +97,16 @@ def fit_rating_model(
         movies_known=movies_known,
         ridge=ridge,
         sweeps=done,
-        validation_error=chosen,
-        errors=errors,
+        validation_error=validation_error,
+        errors={name: _error(test, predicted) for name, predicted in predictions.items()},
         sizes=(len(train.ratings), len(parts.validation.ratings), len(parts.test.ratings)),
         tested=len(test.ratings),
-        level=float(train.ratings.mean()),
+        level=level,
     )
 
 
 def split(ratings: Triples, seed: int = SEED) -> Split:
-    """All ratings in an order of chance, cut twice."""
+    """All ratings in a random order, cut twice."""
     n = len(ratings.ratings)
     order = np.random.default_rng(seed).permutation(n)
     ends = np.cumsum(np.rint(np.array(SHARES[:2]) * n)).astype(np.int64)
@@ -157,32 +150,20 @@ def _solved(
     return np.asarray(np.linalg.solve(grams, moments[..., None])[..., 0])
 
 
-class Biases(NamedTuple):
-    """r ≈ mean + users[u] + movies[m]."""
-
-    mean: float
-    users: FloatArray
-    movies: FloatArray
-
-
-def _biases(train: Triples, counts: tuple[int, int], ridge: float, sweeps: int = 20) -> Biases:
-    """Alternating ridge regression, as of the vectors."""
+def _biases(train: Triples, counts: tuple[int, int], ridge: float, sweeps: int = 20) -> FloatArray:
+    """r ≈ mean + users[u] + movies[m], by alternating ridge regression: one row per user."""
     mean = float(train.ratings.mean())
     users, movies = np.zeros(counts[0]), np.zeros(counts[1])
     for _ in range(sweeps):
         users = _shrunk(train.users, train.ratings - mean - movies[train.movies], counts[0], ridge)
         movies = _shrunk(train.movies, train.ratings - mean - users[train.users], counts[1], ridge)
-    return Biases(mean, users, movies)
+    return mean + users[:, None] + movies
 
 
 def _shrunk(ids: IntArray, left: FloatArray, count: int, ridge: float) -> FloatArray:
     numbers = np.bincount(ids, minlength=count)
     sums = np.bincount(ids, weights=left, minlength=count)
     return np.asarray(sums / np.maximum(numbers + ridge, 1.0))
-
-
-def _biased(biases: Biases, part: Triples) -> FloatArray:
-    return np.asarray(biases.mean + biases.users[part.users] + biases.movies[part.movies])
 
 
 def _dots(users: FloatArray, movies: FloatArray, part: Triples) -> FloatArray:

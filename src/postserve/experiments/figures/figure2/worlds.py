@@ -10,9 +10,9 @@ from postserve.types import FloatArray, IntArray
 
 DIM_X, N_ARMS = 25, 5
 PAPERS_DRAW, DRAWS, HALVES = 1, 2, 3
-"""Keys of random streams: the paper's draw of movies, ours, and cuts of the users into halves."""
+"""Keys of random streams: the paper's draw of movies, ours, and cuts of the users."""
 CUTS = 10
-"""Draw d has cut d % CUTS: draws that share one show the variance of runs apart from that of users."""
+"""Draw d has cut d % CUTS: draws that share one separate the variance of runs and users."""
 
 AS_THEY_ARE = "5 movies, rewards as they are"
 FIVE = "5 movies"
@@ -31,10 +31,9 @@ class Catalogue(NamedTuple):
 
 
 def catalogue(model: RatingModel, level: float, *, principal: bool = False) -> Catalogue:
-    """Those of a model, in its own axes or in the users' principal ones.
+    """Those of a model, in its own axes or in the users' principal ones, in which they are uncorrelated.
 
-    Turning both changes no dot product, so no rating and no reward: the axes are an accident of the
-    fit. What x says of z is not: along their principal axes users are uncorrelated.
+    Rotating both changes no dot product, so no rating and no reward, but it changes what x says about z.
     """
     users, movies = model.users[model.users_known], model.movies[model.movies_known]
     if principal:
@@ -66,7 +65,6 @@ def half_world(found: Catalogue, seed: int) -> TableEnvironment:
 
 
 def _table(found: Catalogue, columns: IntArray) -> TableEnvironment:
-    """Rewards are dot products minus the level."""
     rewards = found.users @ found.movies.T - found.level
     x, z = np.split(found.users[:, columns], [DIM_X], axis=1)
     return TableEnvironment(x, z, rewards)

@@ -24,7 +24,7 @@ from postserve.types import Rounds
 
 TITLE = "Real follow-ups: two randomised trials, and jokes"
 ABOUT = (
-    "Each policy is replayed on rounds that were served at random, in which a follow-up was measured before "
+    "Each policy is replayed on rounds that were served at random, with a follow-up that was measured before "
     "the reward: CD4 and CD8 counts at 20 weeks in a trial of treatments, the visit in one of e-mails. In "
     "Jester, x and z are ratings of some jokes, and every arm's reward is known. The truth is not known "
     "here: results are mean rewards, not regret."
@@ -44,17 +44,20 @@ HALVES = 2 * w.CUTS
 R_SQUARED = "R²"
 
 
+def most_rows(size: Size) -> int:
+    return 2 * max(LEAST_ROWS, size.horizon)
+
+
 def cells(size: Size, data: Path | None) -> list[Cell]:
     """Every policy on every trial, by both kinds of replay where arms were served at random."""
     found: list[Cell] = []
-    rows = 2 * max(LEAST_ROWS, size.horizon)
     for trial, whole in w.logs(data).items():
-        log = whole.take(w.sample(len(whole), rows))
+        log = whole.take(w.sample(len(whole), most_rows(size)))
         contenders = where_z_follows_the_arm(log.arm_names)
         methods = {place(trial, method): method for method in (REJECTION, WEIGHTED)}
         found += _cells(trial, methods, partial(w.half_of_log, log), contenders, len(log), size)
     users = w.complete_users(data)
-    users = users[w.sample(len(users), rows)]
+    users = users[w.sample(len(users), most_rows(size))]
     for trial, fixed in zip(w.FULLY_KNOWN, (True, False), strict=True):
         world = partial(w.half_of_users, users, fixed)
         found += _cells(trial, {trial: REJECTION}, world, where_z_does_not(), len(users), size)
@@ -62,12 +65,7 @@ def cells(size: Size, data: Path | None) -> list[Cell]:
 
 
 def _cells(
-    trial: str,
-    methods: dict[str, str],
-    world: Callable[[int], Any],
-    contenders: list[Contender],
-    n: int,
-    size: Size,
+    trial: str, methods: dict[str, str], world: Any, contenders: list[Contender], n: int, size: Size
 ) -> list[Cell]:
     """Replays of all contenders, and what can be predicted."""
     seeds = seed_list(orderings(size, n))
@@ -100,9 +98,8 @@ def value_of(
     """
     rounds = make_rounds(seed)
     level = float(np.nanmean(rounds.rewards))
-    found = replay(
-        make_policy(rounds), _minus(rounds, level), np.random.default_rng([seed, 1]), method=method
-    )
+    policy, rng = make_policy(w.dims_of(rounds)), np.random.default_rng([seed, 1])
+    found = replay(policy, _minus(rounds, level), rng, method=method)
     return Curve(np.array([horizon]), np.array([found.value + level]))
 
 
@@ -114,58 +111,52 @@ def _minus(rounds: LoggedRounds | Rounds, level: float) -> LoggedRounds | Rounds
 
 
 def summary(study: Study) -> list[Row]:
-    """Values with their intervals, one table per trial."""
-    trials = {place(trial, method): trial for trial in w.LOGGED for method in (REJECTION, WEIGHTED)}
-    trials |= {trial: trial for trial in w.FULLY_KNOWN}
-    foretold = {place(trial, R_SQUARED): trial for trial in trials.values()}
+    """Values with their intervals, one table per trial for these and one for R²."""
     rows = []
     for row in study.summary():
         where, values = row["environment"], study.final(row["environment"], row["policy"])
         (_, low, high), (mean, error) = interval(values), halves_mean_and_error(values, w.CUTS)
         numbers = {"final_value_mean": mean, "final_value_se": error, "low": low, "high": high}
-        if where in foretold:
-            told = {"table": f"{foretold[where]}: what can be foretold, R²", "names": "quantity"}
+        trial, _, what = where.partition(": ")
+        if what == R_SQUARED:
+            table = {"table": f"{trial}: what can be foretold, R²", "names": "quantity"}
         else:
-            told = {"table": trials[where], "names": "policy"}
-        rows.append({**row, **numbers, **told})
+            table = {"table": trial, "names": "policy"}
+        rows.append({**row, **numbers, **table})
     return rows
 
 
 def settings(size: Size, data: Path | None) -> dict[str, str]:
-    """For the report."""
-    found, users = w.logs(data), w.complete_users(data)
-    missing = {name: int(np.isnan(log.rewards).sum()) for name, log in found.items()}
-    rows = 2 * max(LEAST_ROWS, size.horizon)
-    large, small = (orderings(size, min(n, rows)) for n in (len(found[w.SPEND]), len(users)))
+    logs, users = w.logs(data), w.complete_users(data)
+    cd4, no_event, spend = (logs[name] for name in (w.CD4, w.NO_EVENT, w.SPEND))
+    missing_cd4, lost = (int(np.isnan(log.rewards).sum()) for log in (cd4, no_event))
+    rows = most_rows(size)
+    large, small = (orderings(size, min(n, rows)) for n in (len(spend), len(users)))
     return {
-        "ACTG 175": f"{len(found[w.CD4]):,} patients, four treatments at random (1/4 each); x: "
-        f"{found[w.CD4].dim_x} columns at baseline, z: CD4 and CD8 at 20 weeks; rewards: CD4 at 96 weeks, "
-        "and no event by then",
-        "missing rewards": f"{missing[w.CD4]} counts of CD4 at 96 weeks, and {missing[w.NO_EVENT]} patients "
-        "who were lost before 96 weeks without an event. Their z still teaches phi; the others' rewards "
-        "count for them by 1 over the probability that a reward came, given x, z, treatment, whether it was "
-        "stopped, and for CD4 whether there was an event (logistic regression). Beside it the "
-        f"{len(found[w.CD4_COMPLETE]):,} complete cases, as if they were all",
-        "Hillstrom": f"{min(rows, len(found[w.SPEND])):,} of {len(found[w.SPEND]):,} customers, no e-mail, "
-        f"men's or women's at random (1/3 each); x: {found[w.SPEND].dim_x} columns, z: whether they "
-        "visited; rewards: spend in dollars, and whether they bought",
+        "ACTG 175": f"{len(cd4):,} patients, four treatments at random (1/4 each); x: {cd4.dim_x} columns at "
+        "baseline, z: CD4 and CD8 at 20 weeks; rewards: CD4 at 96 weeks, and no event by then",
+        "missing rewards": f"{missing_cd4} counts of CD4 at 96 weeks, and {lost} patients who were lost "
+        "before then without an event. Their z still teaches phi; other rewards are weighted by 1 over the "
+        "probability that a reward came, given x, z, treatment, whether it was stopped, and for CD4 whether "
+        f"there was an event (logistic regression). The {len(logs[w.CD4_COMPLETE]):,} complete cases are "
+        "also run alone, unweighted",
+        "Hillstrom": f"{min(rows, len(spend)):,} of {len(spend):,} customers, no e-mail, men's or women's at "
+        f"random (1/3 each); x: {spend.dim_x} columns, z: whether they visited; rewards: spend in dollars, "
+        "and whether they bought",
         "Jester": f"{len(users):,} users who rated all 100 jokes: {w.JOKES_X} ratings are x, {w.JOKES_Z} "
-        f"others z, {w.JOKES_ARMS} more jokes the arms; every reward is known",
-        REJECTION: "rows whose arm the policy would have served; it learns from these alone",
-        WEIGHTED: "every row, by the policy's probability of the row's arm over the trial's; it learns "
-        "from every row",
-        "orderings": f"{large} on Hillstrom, {small} on the others: random halves of the rows (users), which "
-        f"are cut in {min(w.CUTS, small // 2)} ways, each half in a random order, no row twice; all policies "
-        "go through the same, and learn from half of the rows",
-        "intervals": "95%, over rows and orders: from the difference between both halves of a cut, "
-        "corrected for the variance of the orders (postserve.evaluation.halves_interval); where nothing "
-        "differs, one in forty lies above 0 and one in forty below",
+        f"others z, {w.JOKES_ARMS} more jokes the arms",
+        REJECTION: "only rows whose arm the policy would have served count, and it learns from these alone",
+        WEIGHTED: "every row counts, by the policy's probability of its arm over the trial's, and teaches",
+        "orderings": f"{large} on Hillstrom, {small} on the others: random halves of the rows (users), cut "
+        f"in {min(w.CUTS, small // 2)} ways, each half in a random order; the same for all policies",
+        "intervals": "95%, over rows and orders: from the difference between both halves of a cut, corrected "
+        "for the variance of the orders (postserve.evaluation.halves_interval); where nothing differs, one "
+        "in forty lies above 0 and one in forty below",
         R_SQUARED: f"on rows held out, {FOLDS} folds of a half, over the arm's mean, one model per arm; "
         f"{min(HALVES, small)} halves",
         "rewards": "minus their mean, which is added again: arms that were never served start at 0, and "
         "where rewards are far above it, the first arm served is hardly ever left",
         "policies": "with the learnt prior and intercepts, nothing tuned; columns standardised. Maps are "
-        "linear in x, with an offset for each arm in the trials, where z follows the arm. A map of "
-        "its own for each arm, linear in x, gives LinUCB(x) back, but for the prior: no follow-up can help "
-        "there",
+        "linear in x, with an offset for each arm in the trials, where z follows the arm. With one linear "
+        "map per arm no follow-up can help: that is LinUCB(x), but for the prior",
     }

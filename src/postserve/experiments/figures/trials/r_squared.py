@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from postserve.data import LoggedRounds
-from postserve.experiments.figures.trials.policies import n_arms_of
+from postserve.experiments.figures.trials.worlds import dims_of
 from postserve.experiments.study import Curve
 from postserve.types import FloatArray, Rounds
 
@@ -23,7 +23,6 @@ class Prediction(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In tables."""
         return f"{self.target} from {self.inputs}, {self.model}"
 
     def fresh(self) -> Any:
@@ -47,8 +46,10 @@ PREDICTIONS = (
 def r_squared(make_rounds: Callable[[int], Any], prediction: Prediction, horizon: int, seed: int) -> Curve:
     """R² on held-out rows, by one model per arm; a model that predicts the arm's mean has 0."""
     rounds = make_rounds(seed)
+    # Where z does not depend on the arm, one arm is enough to predict it.
+    one_is_enough = isinstance(rounds, Rounds) and prediction.target == "z"
     squares, of_mean = np.zeros(1), np.zeros(1)
-    for arm in _arms(rounds, prediction):
+    for arm in range(1 if one_is_enough else dims_of(rounds).n_arms):
         inputs, targets = _of_arm(rounds, arm, prediction)
         for fold in range(FOLDS):
             out = np.arange(len(inputs)) % FOLDS == fold
@@ -61,19 +62,14 @@ def r_squared(make_rounds: Callable[[int], Any], prediction: Prediction, horizon
     return Curve(np.array([horizon]), np.array([(1.0 - left).mean()]))
 
 
-def _arms(rounds: LoggedRounds | Rounds, prediction: Prediction) -> range:
-    """Each; where z does not depend on the arm, one is enough to predict it."""
-    same = isinstance(rounds, Rounds) and prediction.target == "z"
-    return range(1 if same else n_arms_of(rounds))
-
-
 def _of_arm(rounds: LoggedRounds | Rounds, arm: int, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
     """Inputs and targets of an arm's rows."""
     if isinstance(rounds, LoggedRounds):
         rewards, mine = rounds.rewards, rounds.arms == arm
     else:
         rewards, mine = rounds.rewards[:, arm], np.ones(len(rounds.x), dtype=bool)
-    if prediction.target == "reward":
-        mine = mine & ~np.isnan(rewards)
     inputs = np.hstack([rounds.x, rounds.z]) if prediction.inputs == "x and z" else rounds.x
-    return inputs[mine], (rewards[:, None] if prediction.target == "reward" else rounds.z)[mine]
+    if prediction.target == "z":
+        return inputs[mine], rounds.z[mine]
+    mine = mine & ~np.isnan(rewards)
+    return inputs[mine], rewards[mine, None]

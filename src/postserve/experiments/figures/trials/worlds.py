@@ -1,9 +1,9 @@
 """The trials as logs, jokes as tables, and the halves of them that runs go through."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from postserve.data import LoggedRounds, actg175, actg175_course, hillstrom, jester
 from postserve.evaluation import missing_weights
@@ -20,14 +20,26 @@ DRAWN_JOKES = "Jester, a draw of jokes for each order"
 FULLY_KNOWN = (JOKES, DRAWN_JOKES)
 
 CUTS = 16
-"""Rows are cut into halves in so many ways; seeds 2d and 2d + 1 are both halves of cut d % CUTS, each in an
-order of its own. Where orders share a cut, the variance of the orders can be separated from that of the
-rows."""
+"""Seeds 2d and 2d + 1 are both halves of cut d % CUTS of the rows, each in an order of its own. Orders that
+share a cut separate the variance of orders and rows."""
 JOKES_X, JOKES_Z, JOKES_ARMS = 20, 40, 10
 
 
+class Dims(NamedTuple):
+    """What a policy needs to know about rounds."""
+
+    dim_x: int
+    dim_z: int
+    n_arms: int
+
+
+def dims_of(rounds: LoggedRounds | Rounds) -> Dims:
+    n_arms = rounds.n_arms if isinstance(rounds, LoggedRounds) else rounds.rewards.shape[1]
+    return Dims(rounds.x.shape[1], rounds.z.shape[1], n_arms)
+
+
 def logs(data: Path | None) -> dict[str, LoggedRounds]:
-    """The randomised trials, columns of x and z standardised; no reward is looked at for that."""
+    """The randomised trials, columns of x and z standardised."""
     cd4, no_event = (actg175(data, reward=reward).standardised() for reward in ("cd4", "no_event"))
     spend, conversion = (hillstrom(data, reward=reward).standardised() for reward in ("spend", "conversion"))
     off_treatment, event, _ = actg175_course(data).T
@@ -41,36 +53,33 @@ def logs(data: Path | None) -> dict[str, LoggedRounds]:
 
 
 def complete_users(data: Path | None) -> FloatArray:
-    """The ratings of those who rated every joke: what they would have given to any."""
+    """The ratings of those who rated every joke."""
     ratings = jester(data)
     return ratings[~np.isnan(ratings).any(axis=1)]
 
 
 def sample(n: int, rows: int) -> IntArray:
     """All rows, or a random sample of so many."""
-    chosen: npt.NDArray[np.int64] = np.random.default_rng(n).permutation(n)[:rows]
-    return np.sort(chosen)
+    return np.sort(np.random.default_rng(n).permutation(n)[:rows])
 
 
 def half(n: int, seed: int) -> IntArray:
     """The rows of one half of a cut, in the order of this seed. An odd row is left out."""
     draw, second = divmod(seed, 2)
     cut = np.random.default_rng([draw % CUTS, n]).permutation(n)
-    rows = cut[second * (n // 2) : (second + 1) * (n // 2)]
+    rows = np.split(cut[: n - n % 2], 2)[second]
     return np.random.default_rng([seed, n, 1]).permutation(rows)
 
 
 def half_of_log(log: LoggedRounds, seed: int) -> LoggedRounds:
-    """What one replay goes through."""
     return log.take(half(len(log), seed))
 
 
 def half_of_users(ratings: FloatArray, fixed: bool, seed: int) -> Rounds:
-    """Users and jokes of one run: ratings of 20 jokes are x, of 40 others z, and 10 more are the arms."""
+    """Users of one run: their ratings of some jokes are x, of others z, and more jokes are the arms."""
     users = half(len(ratings), seed)
     jokes = np.random.default_rng([7, 0 if fixed else seed // 2]).permutation(ratings.shape[1])
     centred = (ratings - ratings.mean(axis=0)) / ratings.std(axis=0)
-    last = JOKES_X + JOKES_Z
-    shown, then, arms = jokes[:JOKES_X], jokes[JOKES_X:last], jokes[last : last + JOKES_ARMS]
+    for_x, for_z, arms, _ = np.split(jokes, np.cumsum([JOKES_X, JOKES_Z, JOKES_ARMS]))
     rewards = ratings[np.ix_(users, arms)]
-    return Rounds(centred[np.ix_(users, shown)], centred[np.ix_(users, then)], rewards, rewards)
+    return Rounds(centred[np.ix_(users, for_x)], centred[np.ix_(users, for_z)], rewards, rewards)
