@@ -17,8 +17,6 @@ from postserve.experiments.contenders import AFTER, BEFORE, ORACLE, POLINUCB, RA
 from postserve.experiments.figure import Size
 from postserve.experiments.figures import figure2
 from postserve.experiments.figures.figure2 import worlds
-from postserve.experiments.figures.figure2.comparisons import PREDICTED, prediction, rank_correlation
-from postserve.experiments.figures.figure2.policies import LEARNT, MAPS, RIDGE_1, linear, r_squared
 from postserve.experiments.figures.figure2.rating_model import (
     BIASES,
     MEAN,
@@ -28,7 +26,19 @@ from postserve.experiments.figures.figure2.rating_model import (
     fit_rating_model,
     split,
 )
-from postserve.experiments.figures.figure2.worlds import AS_THEY_ARE, AXES, CUTS, DRAWN, FIVE
+from postserve.experiments.figures.figure2.results import PREDICTED, prediction, rank_correlation
+from postserve.experiments.figures.figure2.worlds import (
+    AS_THEY_ARE,
+    AXES,
+    CUTS,
+    DRAWN,
+    FIVE,
+    LEARNT,
+    MAPS,
+    RIDGE_1,
+    linear,
+    r_squared,
+)
 from postserve.experiments.fingerprint import fingerprint
 from postserve.experiments.progress import progress_bar
 from postserve.experiments.study import run_cells

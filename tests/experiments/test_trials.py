@@ -22,7 +22,7 @@ from postserve.experiments.contenders import (
     X_ONLY,
 )
 from postserve.experiments.figures import trials
-from postserve.experiments.figures.trials import policies, worlds
+from postserve.experiments.figures.trials import worlds
 from postserve.experiments.figures.trials.r_squared import PREDICTIONS, r_squared
 from postserve.experiments.figures.trials.results import (
     PLACES,
@@ -45,7 +45,7 @@ def trial(n: int = 400, *, curved: bool = False, seed: int = 0) -> LoggedRounds:
 
 
 def makers(arm_names: tuple[str, ...]) -> dict[str, Any]:
-    return {each.name: each.maker for each in policies.where_z_follows_the_arm(arm_names)}
+    return {each.name: each.maker for each in worlds.where_z_follows_the_arm(arm_names)}
 
 
 def test_halves_of_a_cut_share_no_row() -> None:

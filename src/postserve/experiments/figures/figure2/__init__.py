@@ -9,11 +9,10 @@ from postserve.experiments.contenders import PAPER_RADIUS
 from postserve.experiments.figure import Row, Size, contest
 from postserve.experiments.figures.figure2 import rating_model as r
 from postserve.experiments.figures.figure2 import worlds as w
-from postserve.experiments.figures.figure2.claims import claims as claims
-from postserve.experiments.figures.figure2.claims import headline as headline
-from postserve.experiments.figures.figure2.comparisons import PREDICTED, interval, prediction
 from postserve.experiments.figures.figure2.drawing import draw as draw
-from postserve.experiments.figures.figure2.policies import FOLDS, LEARNT, MAPS, RIDGE_1, r_squared_of
+from postserve.experiments.figures.figure2.results import PREDICTED, interval, prediction
+from postserve.experiments.figures.figure2.results import claims as claims
+from postserve.experiments.figures.figure2.results import headline as headline
 from postserve.experiments.study import Cell, MakeEnvironment, Study, cells_of, seed_list
 
 TITLE = "Figure 2: cumulative regret on MovieLens"
@@ -55,11 +54,11 @@ def cells_from(model: r.RatingModel, size: Size) -> list[Cell]:
     seeds = {place: seed_list(2 * draws(size) if place in w.DRAWS_OF else size.seeds) for place in worlds}
     found = []
     for place, world in worlds.items():
-        contenders = LEARNT if place == w.AXES else (*RIDGE_1, *LEARNT)
+        contenders = w.LEARNT if place == w.AXES else (*w.RIDGE_1, *w.LEARNT)
         found += contest(size, {place: world}, contenders, seeds[place])
     for place in (w.FIVE, *w.DRAWS_OF):
-        for kind, make_map in MAPS.items():
-            measure = partial(r_squared_of, worlds[place], make_map)
+        for kind, make_map in w.MAPS.items():
+            measure = partial(w.r_squared_of, worlds[place], make_map)
             found += cells_of(PREDICTED, prediction(kind, place), measure, size.horizon, seeds[place])
     return found
 
@@ -77,7 +76,7 @@ def _fitted(file: Path) -> r.RatingModel:
 
 def summary(study: Study) -> list[Row]:
     """Values at the horizon with their intervals; where seeds are pairs of halves, these count both."""
-    places = {prediction(kind, place): place for kind in MAPS for place in (w.FIVE, *w.DRAWS_OF)}
+    places = {prediction(kind, place): place for kind in w.MAPS for place in (w.FIVE, *w.DRAWS_OF)}
     rows = []
     for row in study.summary():
         values = study.final(row["environment"], row["policy"])
@@ -102,8 +101,8 @@ def settings_from(model: r.RatingModel, size: Size) -> dict[str, str]:
         f"{validation:,} to choose ridge and sweeps by, {test:,} to test. "
         f"{model.users_known.sum():,} of {len(model.users):,} users and {model.movies_known.sum():,} of "
         f"{len(model.movies):,} movies have a rating to fit and take part",
-        "vectors": f"{r.DIM} dimensions, r ≈ user·movie, alternating least squares with the ridge weighted "
-        f"by counts, ridge {model.ridge:g} and {model.sweeps} sweeps (at most {max(r.SWEEPS)} were tried)",
+        "vectors": f"{r.DIM} dimensions, r ≈ user·movie, alternating least squares, ridge {model.ridge:g} "
+        f"weighted by counts, {model.sweeps} sweeps (at most {max(r.SWEEPS)} were tried)",
         "test error": f"root mean squared error: {errors}, over the {model.tested:,} test ratings whose user "
         "and movie are known",
         "x, z": f"{w.DIM_X} and {r.DIM - w.DIM_X} coordinates of a user drawn with replacement: the first "
@@ -112,9 +111,8 @@ def settings_from(model: r.RatingModel, size: Size) -> dict[str, str]:
         f"mean training rating, {model.level:.2f}, or the dot product itself (rewards as they are). "
         "Regret is relative to the user's best of them, and the same for both",
         "draws": f"{draws(size)} draws of movies and splits, each on both halves of the users, which are "
-        f"cut in {w.CUTS} ways; 95% intervals count both (postserve.evaluation.halves_interval); the seeds "
-        f"are of {w.FIVE}",
+        f"cut in {w.CUTS} ways; 95% intervals count both (postserve.evaluation.halves_interval)",
         "policies": f"ridge 1, a constant radius of {PAPER_RADIUS} and no intercept; and the learnt prior "
         "with an intercept; phi_hat by the paper's network, or linear in x with an intercept",
-        PREDICTED: f"held-out, {FOLDS} folds of users, after as many pairs as there are rounds",
+        PREDICTED: f"held-out, {w.FOLDS} folds of users, after as many pairs as there are rounds",
     }

@@ -7,17 +7,17 @@ import numpy as np
 
 from postserve.experiments import contenders as c
 from postserve.experiments import style
-from postserve.experiments.figures.figure2 import comparisons as of
-from postserve.experiments.figures.figure2 import policies
+from postserve.experiments.figures.figure2 import results as of
+from postserve.experiments.figures.figure2 import worlds as w
 from postserve.experiments.figures.figure2.worlds import AS_THEY_ARE, AXES, DRAWN, DRAWS_OF, FIVE
 from postserve.experiments.study import Study
 
 COLOURS = {DRAWN: "#009E73", AXES: "#CC79A7", FIVE: "#000000"}
 MARKERS = {"network": "o", "linear": "s"}
-LABELS = {contender.name: contender.label for contender in policies.LEARNT}
+LABELS = {contender.name: contender.label for contender in w.LEARNT}
 OPPONENTS = {
-    **{each: policies.POLINUCB for each in policies.RIDGE_1 if each not in (c.RANDOM, c.POLINUCB)},
-    **{each: policies.POLINUCB.evidence for each in policies.LEARNT if each != c.POLINUCB.evidence},
+    **{each: w.POLINUCB for each in w.RIDGE_1 if each not in (c.RANDOM, c.POLINUCB)},
+    **{each: w.POLINUCB.evidence for each in w.LEARNT if each != c.POLINUCB.evidence},
 }
 """All but Random and poLinUCB, with the poLinUCB of the same prior, from the top row down."""
 
@@ -25,9 +25,9 @@ OPPONENTS = {
 def draw(study: Study) -> Any:
     """Rows: curves on five movies; differences and wins over draws; predictability, and gains against it."""
     with style.picture(3, 3, height=3.6, width=4.9) as (made, axes):
-        _curves(axes[0, 0], study, FIVE, policies.RIDGE_1, "5 movies: ridge 1")
-        _curves(axes[0, 1], study, FIVE, (c.RANDOM, *policies.LEARNT), "5 movies: learnt prior")
-        _curves(axes[0, 2], study, AS_THEY_ARE, policies.RIDGE_1, f"{AS_THEY_ARE}: ridge 1")
+        _curves(axes[0, 0], study, FIVE, w.RIDGE_1, "5 movies: ridge 1")
+        _curves(axes[0, 1], study, FIVE, (c.RANDOM, *w.LEARNT), "5 movies: learnt prior")
+        _curves(axes[0, 2], study, AS_THEY_ARE, w.RIDGE_1, f"{AS_THEY_ARE}: ridge 1")
         axes[0, 0].set_ylabel("cumulative regret")
         _differences(axes[1, 0], study, DRAWN)
         _differences(axes[1, 1], study, AXES)
@@ -60,8 +60,7 @@ def _differences(panel: Any, study: Study, place: str) -> None:
         style.draw_interval(panel, row, found, size=5, color=each.colour, marker=each.marker)
     panel.axvline(0.0, color=style.REFERENCE, linewidth=1)
     _name_rows(panel, list(OPPONENTS))
-    panel.set_xlabel("regret minus that of poLinUCB, 95% interval")
-    panel.set_title(f"{place}: paired differences")
+    panel.set(title=f"{place}: paired differences", xlabel="regret minus that of poLinUCB, 95% interval")
 
 
 def _wins(panel: Any, study: Study) -> None:
@@ -73,8 +72,8 @@ def _wins(panel: Any, study: Study) -> None:
         panel.plot(shares, [row for row, _, _ in rows], label=place, **points)
     panel.axvline(0.5, color=style.REFERENCE, linewidth=1)
     _name_rows(panel, list(OPPONENTS))
-    panel.set(xlim=(-0.03, 1.03), xlabel="share of draws in which poLinUCB has less regret")
-    panel.set_title("draws won by poLinUCB of the same prior")
+    panel.set(title="draws won by poLinUCB of the same prior", xlim=(-0.03, 1.03))
+    panel.set_xlabel("share of draws in which poLinUCB has less regret")
     panel.legend(loc="upper right", fontsize=7.5)
 
 
@@ -85,29 +84,22 @@ def _gains(panel: Any, study: Study, form: of.Form) -> None:
         points: Any = {"color": COLOURS[place], "s": 10, "alpha": 0.45, "linewidths": 0}
         panel.scatter(of.by_draw(r_squared), of.by_draw(gained), **points)
         across, up = of.interval(place, r_squared), of.interval(place, gained)
-        style.draw_interval(
-            panel,
-            up.value,
-            across,
-            size=6,
-            yerr=[[up.value - up.low], [up.high - up.value]],
-            color=COLOURS[place],
-            marker="o",
-            markeredgecolor="white",
-            label=f"{place}: {up.rounded(1, sign='+')}",
-        )
+        point: Any = {"color": COLOURS[place], "marker": "o", "markeredgecolor": "white"}
+        point["label"] = f"{place}: {up.rounded(1, sign='+')}"
+        ends = [[up.value - up.low], [up.high - up.value]]
+        style.draw_interval(panel, up.value, across, size=6, yerr=ends, **point)
     panel.axhline(0.0, color=style.REFERENCE, linewidth=1)
     bottom, top = panel.get_ylim()
     panel.set_ylim(bottom, top + 0.15 * (top - bottom))  # for the legend
-    panel.set_xlabel("held-out R² of z given x, network")
+    title = f"gain over LinUCB(x), {form}: one point per draw"
+    panel.set(title=title, xlabel="held-out R² of z given x, network")
     panel.set_ylabel(f"regret: LinUCB(x) - {form(c.POLINUCB)}", fontsize=8)
-    panel.set_title(f"gain over LinUCB(x), {form}: one point per draw")
     panel.legend(loc="upper left", fontsize=7.5)
 
 
 def _predictability(panel: Any, study: Study) -> None:
     """Every draw's R², by map and place, with the mean."""
-    rows = [(place, kind) for place in (FIVE, *DRAWS_OF) for kind in policies.MAPS]
+    rows = [(place, kind) for place in (FIVE, *DRAWS_OF) for kind in w.MAPS]
     for row, (place, kind) in enumerate(reversed(rows)):
         values = of.predicted(study, kind, place)
         shown = of.by_draw(values) if place in DRAWS_OF else values
@@ -118,8 +110,7 @@ def _predictability(panel: Any, study: Study) -> None:
         style.draw_interval(panel, row, found, size=6, markeredgecolor="white", **point)
     panel.axvline(0.0, color=style.REFERENCE, linewidth=1)
     _name_rows(panel, [of.prediction(kind, place) for place, kind in rows])
-    panel.set_xlabel("held-out R² of z given x, mean and 95% interval")
-    panel.set_title("how well x predicts z")
+    panel.set(title="how well x predicts z", xlabel="held-out R² of z given x, mean and 95% interval")
 
 
 def _name_rows(panel: Any, names: Sequence[Any]) -> None:

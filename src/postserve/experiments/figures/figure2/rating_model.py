@@ -106,7 +106,6 @@ def fit_rating_model(
 
 
 def split(ratings: Triples, seed: int = SEED) -> Split:
-    """All ratings in a random order, cut twice."""
     n = len(ratings.ratings)
     order = np.random.default_rng(seed).permutation(n)
     ends = np.cumsum(np.rint(np.array(SHARES[:2]) * n)).astype(np.int64)
@@ -131,7 +130,6 @@ def factors(
 
 
 def _grouped(ids: IntArray, count: int) -> list[IntArray]:
-    """The rows of each id."""
     ends = np.cumsum(np.bincount(ids, minlength=count))[:-1]
     return [np.asarray(rows) for rows in np.split(np.argsort(ids, kind="stable"), ends)]
 

@@ -5,30 +5,28 @@ from functools import partial
 from postserve.experiments.bounds import DELTA
 from postserve.experiments.figure import Row, Size
 from postserve.experiments.figures.theory import quantities as q
-from postserve.experiments.figures.theory import world as w
-from postserve.experiments.figures.theory.claims import claims as claims
-from postserve.experiments.figures.theory.drawing import draw as draw
+from postserve.experiments.figures.theory.results import claims as claims
+from postserve.experiments.figures.theory.results import draw as draw
 from postserve.experiments.rates import with_slopes
 from postserve.experiments.study import Cell, Study, cells_of, regret_cells, seed_list
 
 TITLE = "The theory: bounds, lemmas and coverage"
 ABOUT = (
-    "The regret bounds with constants that hold, over the regret of policies with the theory's own radii "
-    "(bounds are proved for gaps of at most 1, so they are computed in units of the largest gap); the slack "
-    "of the elliptical potential lemmas, without noise, with noise in every direction (the paper's "
-    "generalised lemma) and with noise of z alone, where that does not apply; where each bound is below the "
-    "trivial one; the lemma's tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at "
-    "worst; and how often the confidence ellipsoid misses the truth. docs/theory/ derives each."
+    "The regret bounds with constants that hold (in units of the largest gap, since they are proved for gaps "
+    "of at most 1), over the regret of policies with the theory's own radii; the slack of the elliptical "
+    "potential lemmas, without noise, with noise in every direction (the paper's generalised lemma) and with "
+    "noise of z alone, where that does not apply; where each bound is below the trivial one; the lemma's "
+    "tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at worst; and how often the "
+    "confidence ellipsoid misses the truth. docs/theory/ derives each."
 )
 FULL, QUICK = Size(horizon=10_000, seeds=8), Size(horizon=300, seeds=3, quick=True)
 MEASURE = "value"
 
 
 def cells(size: Size) -> list[Cell]:
-    """Regret of both policies, and every quantity."""
     seeds = seed_list(size.seeds)
-    makers = {contender.name: partial(w.make_policy, contender, size.horizon) for contender in w.KINDS}
-    found = regret_cells({q.REGRET: w.world}, makers, size.horizon, seeds)
+    makers = {contender.name: partial(q.make_policy, contender, size.horizon) for contender in q.KINDS}
+    found = regret_cells({q.REGRET: q.world}, makers, size.horizon, seeds)
     for (panel, line), compute in q.QUANTITIES.items():
         found += cells_of(panel, line, partial(q.curve_of, compute), size.horizon, seeds)
     return found
@@ -44,9 +42,9 @@ def summary(study: Study) -> list[Row]:
 
 def settings(size: Size) -> dict[str, str]:
     return {
-        q.REGRET: f"x uniform on [-10, 10]^{w.DIM_X}, z in {w.DIM_Z} dimension with noise uniform on [-1, "
-        f"1], {w.N_ARMS} arms, reward noise {w.REWARD_NOISE:g}; the theory's radii (determinant form, delta "
-        f"{DELTA:g} split among them) and joint optimism; ridge {w.RIDGE:g} for poLinUCB, optimal_ridge for "
+        q.REGRET: f"x uniform on [-10, 10]^{q.DIM_X}, z in {q.DIM_Z} dimension with noise uniform on [-1, "
+        f"1], {q.N_ARMS} arms, reward noise {q.REWARD_NOISE:g}; the theory's radii (determinant form, delta "
+        f"{DELTA:g} split among them) and joint optimism; ridge {q.RIDGE:g} for poLinUCB, optimal_ridge for "
         "LinUCB(phi_hat)",
         q.SLACK: "right side minus left; u = (x, phi(x)), x normal in 3 dimensions, phi linear into 2, "
         f"normal noise of z; for the paper's generalised lemma, rows of length {q.EVERYWHERE_ROW:g} in the "

@@ -1,16 +1,33 @@
-"""What the theory figure measures beside regret: each quantity is a curve, computed by one function."""
+"""A world that meets the theorem's assumptions, and what is measured there and of the lemmas.
 
+Policies have the theory's own radii. Each quantity beside regret is a curve, computed by one function.
+"""
+
+import itertools
+import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from postserve import theory
-from postserve.experiments.bounds import DELTA, scaled_bound
-from postserve.experiments.contenders import POLINUCB, Contender
-from postserve.experiments.figures.theory import world as w
+from postserve.context_maps import RidgeMap
+from postserve.environments import SyntheticEnvironment
+from postserve.experiments.bounds import DELTA, W_BOUND, scaled_bound
+from postserve.experiments.contenders import BEFORE, POLINUCB, Contender
 from postserve.experiments.study import Curve, recorded_rounds
+from postserve.policies import LinUCBPhiHat, PoLinUCB
 from postserve.types import FloatArray
+
+KINDS: dict[Contender, theory.Kind] = {POLINUCB: "polinucb", BEFORE: "linucb_phi_hat"}
+DIM_X, DIM_Z, N_ARMS = 2, 1, 3
+HALF_WIDTH = 10.0
+REWARD_NOISE = 0.1
+FEATURE_BOUND = math.sqrt(3.0 * DIM_X)  # of h(x) = x/(10/sqrt(3))
+MAP_RIDGE = FEATURE_BOUND**2  # so that no width is above 1
+Z_NOISE_SCALE = 1.0 / math.sqrt(3.0)  # of uniform noise on [-1, 1]
+RIDGE = 100.0
+MAP: dict[str, Any] = {"map_dim": DIM_X, "x_bound": FEATURE_BOUND, "map_ridge": MAP_RIDGE}
 
 REGRET = "regret"
 SLACK = "slack of the potential lemmas"
@@ -43,6 +60,60 @@ FORMS = {
 """Of the ellipsoid, and the fields of their coverage in `theory.confidence_coverage`'s result."""
 
 
+def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+    return rng.uniform(-1.0, 1.0, size=shape)
+
+
+def world(seed: int) -> SyntheticEnvironment:
+    """phi linear in x, with z = phi(x) + uniform noise."""
+    dims: Any = {"dim_x": DIM_X, "dim_z": DIM_Z, "n_arms": N_ARMS}
+    return SyntheticEnvironment("linear", z_noise=uniform, reward_noise=REWARD_NOISE, seed=seed, **dims)
+
+
+class Constants(NamedTuple):
+    """For the radii and the bound of one policy in one world."""
+
+    largest_gap: float
+    row_bound: float
+    map_constant: float
+    u_bound: float
+    ridge: float
+
+
+def constants(environment: Any, contender: Contender, horizon: int) -> Constants:
+    """From the truth; means are linear in x, so the largest gap and |phi| are at a corner of the box."""
+    corners = HALF_WIDTH * np.array(list(itertools.product([-1.0, 1.0], repeat=DIM_X)))
+    largest_z = max(float(np.abs(environment.phi(x)[0])) for x in corners)
+    axes = HALF_WIDTH / math.sqrt(3.0) * np.eye(DIM_X)
+    row_bound = float(np.linalg.norm([environment.phi(x)[0] for x in axes]))
+    noise: Any = {"noise_scale": Z_NOISE_SCALE, "row_bound": row_bound, "delta": DELTA}
+    map_constant = theory.ridge_map_constant(horizon=horizon, dim_z=DIM_Z, **MAP, **noise)
+    # z is within 1 of phi(x), and a prediction within the map's radius of it.
+    off = 1.0 if contender == POLINUCB else map_constant * FEATURE_BOUND / math.sqrt(MAP_RIDGE)
+    u_bound = math.hypot(HALF_WIDTH * math.sqrt(DIM_X), largest_z + off)
+    ridge = RIDGE
+    if contender == BEFORE:
+        rate: Any = {"map_rate": 0.5, "map_constant": map_constant, **MAP}
+        ridge = theory.optimal_ridge(horizon=horizon, u_bound=u_bound, w_bound=W_BOUND, **rate)
+    gap = max(float(np.ptp(environment.means(x))) for x in corners)
+    return Constants(gap, row_bound, map_constant, u_bound, ridge)
+
+
+def make_policy(contender: Contender, horizon: int, environment: Any) -> PoLinUCB:
+    """With the theory's radii, joint optimism, and the shares of delta."""
+    known = constants(environment, contender, horizon)
+    share = theory.shares(DELTA, n_arms=N_ARMS)
+    noise: Any = {"noise_scale": Z_NOISE_SCALE, "row_bound": known.row_bound, "delta": share.map}
+    options: Any = {"features": environment.features, "ridge": MAP_RIDGE, "map_radius": "determinant"}
+    phi_hat = RidgeMap(DIM_X, DIM_Z, **options, **noise)
+    radius: Any = {"arm_radius": "determinant", "noise_scale": REWARD_NOISE, "delta": share.arm}
+    radius |= {"w_bound": W_BOUND, "u_bound": known.u_bound}
+    if contender == POLINUCB:
+        return PoLinUCB(N_ARMS, phi_hat, optimism="joint", ridge=known.ridge, **radius)
+    radius["z_noise_scale"] = Z_NOISE_SCALE
+    return LinUCBPhiHat(N_ARMS, phi_hat, optimism="joint", ridge=known.ridge, **radius)
+
+
 def bound_of(contender: Contender) -> str:
     return f"{contender}: bound"
 
@@ -56,27 +127,19 @@ def covered(form: str, delta: float) -> str:
 
 
 def regret_bound(contender: Contender, horizon: int, seed: int) -> FloatArray:
-    known = w.constants(w.world(seed), contender, horizon)
-    options: Any = {
-        "dim_u": w.DIM_X + w.DIM_Z,
-        "n_arms": w.N_ARMS,
-        "map_constant": known.map_constant,
-        "u_bound": known.u_bound,
-        "ridge": known.ridge,
-        "z_noise_scale": w.Z_NOISE_SCALE,
-        **w.MAP,
-    }
-    bound = partial(scaled_bound, w.KINDS[contender], known.largest_gap, w.REWARD_NOISE, **options)
+    known = constants(world(seed), contender, horizon)
+    sizes: Any = {"dim_u": DIM_X + DIM_Z, "n_arms": N_ARMS, "z_noise_scale": Z_NOISE_SCALE, **MAP}
+    sizes |= {"map_constant": known.map_constant, "u_bound": known.u_bound, "ridge": known.ridge}
+    bound = partial(scaled_bound, KINDS[contender], known.largest_gap, REWARD_NOISE, **sizes)
     return np.array([bound(horizon=int(t)) for t in recorded_rounds(horizon)])
 
 
 def largest_regret(horizon: int, seed: int) -> FloatArray:
     """The largest gap in each round: no policy can lose more."""
-    return np.asarray(w.constants(w.world(seed), POLINUCB, horizon).largest_gap * recorded_rounds(horizon))
+    return np.asarray(constants(world(seed), POLINUCB, horizon).largest_gap * recorded_rounds(horizon))
 
 
 def slack(p: float, lemma: str, horizon: int, seed: int) -> FloatArray:
-    """right - left of a potential lemma."""
     found = potential(horizon, seed, p, lemma)
     return (found.right_by_round - found.left_by_round)[recorded_rounds(horizon) - 1]
 
@@ -103,7 +166,6 @@ def potential(horizon: int, seed: int, p: float, lemma: str) -> theory.Potential
 
 
 def left_at_one(p: float, horizon: int, seed: int) -> FloatArray:
-    """The left side of the potential lemma at x_t = 1."""
     found = theory.elliptical_potential(np.ones((horizon, 1)), np.eye(1), p)
     return found.left_by_round[recorded_rounds(horizon) - 1]
 
@@ -134,7 +196,7 @@ def _contexts(horizon: int, seed: int) -> tuple[FloatArray, FloatArray]:
 
 
 QUANTITIES: dict[tuple[str, str], Any] = {
-    **{(REGRET, bound_of(each)): partial(regret_bound, each) for each in w.KINDS},
+    **{(REGRET, bound_of(each)): partial(regret_bound, each) for each in KINDS},
     (REGRET, LARGEST): largest_regret,
     **{(SLACK, power(p, lemma)): partial(slack, p, lemma) for lemma in LEMMAS for p in POWERS},
     **{(SHARE, lemma): partial(share_of_rounds, lemma) for lemma in LEMMAS},

@@ -13,7 +13,6 @@ from postserve.evaluation.halves import halves_mean_and_error
 from postserve.experiments.contenders import Contender
 from postserve.experiments.figure import Row, Size
 from postserve.experiments.figures.trials import worlds as w
-from postserve.experiments.figures.trials.policies import where_z_does_not, where_z_follows_the_arm
 from postserve.experiments.figures.trials.r_squared import FOLDS, PREDICTIONS, r_squared
 from postserve.experiments.figures.trials.results import REJECTION, WEIGHTED, interval, place
 from postserve.experiments.figures.trials.results import claims as claims
@@ -53,14 +52,14 @@ def cells(size: Size, data: Path | None) -> list[Cell]:
     found: list[Cell] = []
     for trial, whole in w.logs(data).items():
         log = whole.take(w.sample(len(whole), most_rows(size)))
-        contenders = where_z_follows_the_arm(log.arm_names)
+        contenders = w.where_z_follows_the_arm(log.arm_names)
         methods = {place(trial, method): method for method in (REJECTION, WEIGHTED)}
         found += _cells(trial, methods, partial(w.half_of_log, log), contenders, len(log), size)
     users = w.complete_users(data)
     users = users[w.sample(len(users), most_rows(size))]
     for trial, fixed in zip(w.FULLY_KNOWN, (True, False), strict=True):
         world = partial(w.half_of_users, users, fixed)
-        found += _cells(trial, {trial: REJECTION}, world, where_z_does_not(), len(users), size)
+        found += _cells(trial, {trial: REJECTION}, world, w.where_z_does_not(), len(users), size)
     return found
 
 

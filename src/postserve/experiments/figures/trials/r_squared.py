@@ -26,7 +26,6 @@ class Prediction(NamedTuple):
         return f"{self.target} from {self.inputs}, {self.model}"
 
     def fresh(self) -> Any:
-        """A model that is not fitted."""
         from sklearn.ensemble import RandomForestRegressor  # here, as it takes a second
         from sklearn.linear_model import RidgeCV
 
@@ -63,7 +62,6 @@ def r_squared(make_rounds: Callable[[int], Any], prediction: Prediction, horizon
 
 
 def _of_arm(rounds: LoggedRounds | Rounds, arm: int, prediction: Prediction) -> tuple[FloatArray, FloatArray]:
-    """Inputs and targets of an arm's rows."""
     if isinstance(rounds, LoggedRounds):
         rewards, mine = rounds.rewards, rounds.arms == arm
     else:

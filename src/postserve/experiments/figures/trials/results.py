@@ -7,7 +7,7 @@ from postserve.experiments import contenders as c
 from postserve.experiments import style
 from postserve.experiments.claims import listed, verdict
 from postserve.experiments.figure import Claim
-from postserve.experiments.figures.trials.policies import always, where_z_does_not, where_z_follows_the_arm
+from postserve.experiments.figures.trials import worlds as w
 from postserve.experiments.figures.trials.worlds import CUTS, FULLY_KNOWN, LOGGED
 from postserve.experiments.statistics import Interval
 from postserve.experiments.study import Line, Study
@@ -85,7 +85,9 @@ def _compared(study: Study, what: str, one: c.Contender, other: c.Contender) -> 
 def _best_arm(study: Study, trial: str) -> Claim:
     """The best single arm, chosen in hindsight, against the policies that choose by x."""
     where = place(trial, WEIGHTED)
-    arms = [name for name in study.policies if name.startswith(always("", 0).name) and study.has(where, name)]
+    arms = [
+        name for name in study.policies if name.startswith(w.always("", 0).name) and study.has(where, name)
+    ]
     best = max(arms, key=lambda name: float(study.final(where, name).mean()))
     gains = "; ".join(f"{one}: {gain(study, where, one, best)}" for one in (c.X_ONLY, c.POLINUCB))
     return Claim(f"{where}: the best single arm in hindsight is {best}. Minus its value, {gains}.", None)
@@ -95,8 +97,8 @@ def draw(study: Study) -> Any:
     """One row per trial: values on the left, minus poLinUCB's on the right."""
     trials = {trial: {method: place(trial, method) for method in MARKERS} for trial in LOGGED}
     trials |= {trial: {REJECTION: trial} for trial in FULLY_KNOWN}
-    arms = [name.removeprefix(always("", 0).name) for name in study.policies]
-    everyone = dict.fromkeys([*where_z_follows_the_arm(tuple(arms)), *where_z_does_not()])
+    arms = [name.removeprefix(w.always("", 0).name) for name in study.policies]
+    everyone = dict.fromkeys([*w.where_z_follows_the_arm(tuple(arms)), *w.where_z_does_not()])
     with style.picture(len(trials), 2, height=3.0, width=6.2) as (made, axes):
         for (left, right), (trial, places) in zip(axes, trials.items(), strict=True):
             first = next(iter(places.values()))
