@@ -27,7 +27,6 @@ class KeptCells:
             return None
 
     def keep(self, key: str, frame: pl.DataFrame) -> None:
-        """Write a finished cell, whole or not at all."""
         content = parquet(frame)
         write_together(self._folder, dict(zip(_names(key), (content, _digest(content)), strict=True)))
 

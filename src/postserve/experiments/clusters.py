@@ -42,7 +42,6 @@ class Cluster(ParallelBackendBase):
         self._cancels: dict[Any, Call] = {}
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """As many as are asked for."""
         return n_jobs
 
     def submit(self, func: Call, callback: Callable[[Any], None] | None = None) -> Any:
@@ -65,7 +64,6 @@ class Cluster(ParallelBackendBase):
         return result
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Cancel what has not ended."""
         for future in list(self._cancels):
             self._cancels.pop(future, lambda: None)()
 

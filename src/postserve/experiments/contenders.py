@@ -55,7 +55,6 @@ class Contender:
 
     @property
     def evidence(self) -> "Contender":
-        """The same with the learnt prior."""
         return replace(self, name=f"{self.name}, evidence", prior="evidence")
 
     def with_options(self, name: str = "", **options: Any) -> "Contender":
@@ -95,11 +94,9 @@ class OnFeatures:
         self.features = features
 
     def select(self, x: npt.ArrayLike, rng: np.random.Generator) -> Decision:
-        """Choose from x and h(x)."""
         return self.policy.select(x, rng, z=self.features(x))
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, reward: float) -> None:
-        """Learn from x and h(x); z is ignored."""
         self.policy.update(x, arm, self.features(x), reward)
 
 

@@ -61,11 +61,13 @@ class Figure:
 
 def figure_of(module: ModuleType) -> Figure:
     """The figure that a module defines."""
-    found = {}
-    for name in (each.name for each in fields(Figure)):
-        for defined in (name.upper(), name):
-            if hasattr(module, defined):
-                found[name] = getattr(module, defined)
+    names = {each.name for each in fields(Figure)}
+    parts = vars(module).items()
+    found = {
+        name.lower(): part
+        for name, part in parts
+        if name.lower() in names and (name.isupper() or callable(part))
+    }
     return Figure(name=module.__name__.rpartition(".")[2], **found)
 
 

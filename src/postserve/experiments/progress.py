@@ -17,7 +17,6 @@ class RoundsPerSecond(ProgressColumn):
     """Simulated rounds per second, over all processes."""
 
     def render(self, task: Task) -> Text:
-        """The current speed, once it is known."""
         return Text(f"{task.speed:,.0f} rounds/s" if task.speed else "", style="progress.data.speed")
 
 

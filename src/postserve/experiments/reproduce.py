@@ -39,7 +39,6 @@ class Plan(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What to type to run it again."""
         horizon, seeds, quick = self.size
         words = ["postserve", "reproduce", self.figure.name, "--horizon", str(horizon), "--seeds", str(seeds)]
         words += ["--quick"] if quick else []

@@ -38,12 +38,10 @@ class Interval(NamedTuple):
 
     @property
     def below(self) -> bool:
-        """Whether all of it is less than 0."""
         return self.high < 0.0
 
     @property
     def above(self) -> bool:
-        """Whether all of it is more than 0."""
         return self.low > 0.0
 
 
@@ -60,11 +58,9 @@ class Slope(Interval):
 
     @property
     def text(self) -> str:
-        """For a legend."""
         return str(self) if self.informative else "too little data"
 
     def named(self) -> dict[str, float]:
-        """For a row of a summary."""
         return {"slope": self.value, "slope_low": self.low, "slope_high": self.high}
 
 

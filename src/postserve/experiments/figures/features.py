@@ -40,16 +40,11 @@ def _oracle(env: Any) -> LinUCBOracle:
     return LinUCBOracle(env.n_arms, 2 * env.dim_x, 2 * env.dim_z, **features)
 
 
-def _contender(name: str, make: Any, colour: str, dashes: Any) -> c.Contender:
-    return c.Contender(name, make, colour, dashes).evidence
-
-
-WITHOUT = _contender("poLinUCB without features", c.POLINUCB.make, "#CC79A7", c.DASHED)
-ON_X_FEATURES = _contender(
-    "poLinUCB on features of x", partial(_polinucb, z_features=False), "#0072B2", c.DASHED
-)
-OURS = _contender("poLinUCB on features of x and z", partial(_polinucb, z_features=True), "#009E73", c.SOLID)
-ORACLE = _contender("LinUCB(x, z) on features, oracle", _oracle, "#000000", c.DOTTED)
+ON_X, ON_BOTH = (partial(_polinucb, z_features=z_features) for z_features in (False, True))
+WITHOUT = c.Contender("poLinUCB without features", c.POLINUCB.make, "#CC79A7", c.DASHED).evidence
+ON_X_FEATURES = c.Contender("poLinUCB on features of x", ON_X, "#0072B2", c.DASHED).evidence
+OURS = c.Contender("poLinUCB on features of x and z", ON_BOTH, "#009E73").evidence
+ORACLE = c.Contender("LinUCB(x, z) on features, oracle", _oracle, "#000000", c.DOTTED).evidence
 CONTENDERS = (c.RANDOM, c.X_ONLY.evidence, WITHOUT, ON_X_FEATURES, OURS, ORACLE)
 """All maps can express phi."""
 

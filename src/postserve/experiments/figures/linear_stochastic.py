@@ -41,7 +41,6 @@ class OnRows:
         self.h = h
 
     def transform(self, X: FloatArray) -> FloatArray:
-        """h of every row."""
         features: FloatArray = self.h(X)
         return features
 

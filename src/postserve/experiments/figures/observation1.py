@@ -54,19 +54,13 @@ def summary(study: Study) -> list[Row]:
 
 
 def draw(study: Study) -> Any:
-    with style.picture(1, 3, height=4.0, width=4.8) as (made, axes):
+    with style.picture(1, 3, height=5.0, width=4.8) as (made, axes):
         left, right, last = axes[0]
         style.draw_curves(left, study, WORLD, CONTENDERS, study.horizon)
         left.set(ylabel="cumulative regret", title="regret")
-        for contender in CONTENDERS:
-            label = f"{contender}: {late_slope(study, WORLD, contender)}"
-            mean = study.curves(WORLD, contender).mean(axis=0)
-            right.loglog(study.rounds, mean, label=label, **contender.line)
-        late = study.rounds[study.rounds >= study.horizon // 10]
-        line = 2.0 * study.final(WORLD, c.X_ONLY).mean() * late / study.horizon
-        right.loglog(late, line, color=style.REFERENCE, linestyle=":", label="slope 1")
-        right.set(xlabel="round", title="growth: slope over the last nine tenths, with 95% interval")
-        right.legend(fontsize=7.5)
+        slopes = {contender: late_slope(study, WORLD, contender) for contender in CONTENDERS}
+        style.draw_growth(right, study, WORLD, slopes, [(1.0, "slope 1")])
+        right.set_title("growth: slope over the last nine tenths, with 95% interval")
         others = [contender for contender in CONTENDERS if contender != c.POLINUCB]
         style.draw_differences(last, study, WORLD, c.POLINUCB, others, study.horizon)
         last.set_title("paired differences, two standard errors")

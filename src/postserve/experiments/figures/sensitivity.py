@@ -26,9 +26,8 @@ FULL, QUICK = Size(horizon=1000, seeds=10), Size(horizon=300, seeds=3, quick=Tru
 
 DIMS: Any = {"dim_x": 20, "n_arms": 5}
 OURS, X_ONLY = c.POLINUCB.evidence, c.X_ONLY.evidence
-CONTENDERS = (
-    *(X_ONLY, c.BEFORE.evidence, c.AFTER.evidence, c.POLINUCB, OURS, c.ROBUST.evidence, c.ORACLE.evidence),
-)
+PHI_HAT, OTHERS = (c.BEFORE.evidence, c.AFTER.evidence), (c.ROBUST.evidence, c.ORACLE.evidence)
+CONTENDERS = (X_ONLY, *PHI_HAT, c.POLINUCB, OURS, *OTHERS)
 
 
 class Sweep(NamedTuple):

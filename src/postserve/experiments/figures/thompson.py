@@ -54,11 +54,9 @@ class ByThetaAlone:
         self.theta = theta
 
     def choose(self, x: FloatArray) -> int:
-        """The arm for x."""
         return int((self.theta @ x).argmax())
 
     def select(self, x: FloatArray, rng: np.random.Generator) -> Decision:
-        """Always the same for the same x."""
         return Decision(self.choose(x), 1.0)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, reward: float) -> None:
@@ -74,7 +72,6 @@ class Logging:
         self.decisions: list[tuple[FloatArray, Decision]] = []
 
     def select(self, x: FloatArray, rng: np.random.Generator) -> Decision:
-        """As the policy does."""
         decision: Decision = self.policy.select(x, rng)
         self.decisions.append((x, decision))
         return decision
