@@ -105,9 +105,12 @@ def map_on_h(env: Any, ridge: Any = "evidence", **options: Any) -> RidgeMap:
     return RidgeMap(env.dim_x, env.dim_z, features=env.features, ridge=ridge, **options)
 
 
-def map_on_x(env: Any, ridge: Any = "evidence") -> RidgeMap:
+def map_on_x(env: Any, ridge: Any = "evidence", **options: Any) -> RidgeMap:
     """Linear in x, which does not fit unless phi is."""
-    return RidgeMap(env.dim_x, env.dim_z, ridge=ridge)
+    return RidgeMap(env.dim_x, env.dim_z, ridge=ridge, **options)
+
+
+linear_map = partial(map_on_x, intercept=True)
 
 
 def _random(env: Any, **_: Any) -> RandomPolicy:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from postserve.context_maps import NetworkMap, RidgeMap
+from postserve.context_maps import NetworkMap
 from postserve.environments import TableEnvironment
 from postserve.experiments import contenders as c
 from postserve.experiments.figures.figure2.rating_model import RatingModel
@@ -84,15 +84,11 @@ def network(env: Any, ridge: Any = None) -> NetworkMap:
     return NetworkMap(env.dim_x, env.dim_z)
 
 
-def linear(env: Any, ridge: Any = None) -> RidgeMap:
-    return RidgeMap(env.dim_x, env.dim_z, intercept=True)
-
-
-MAPS = {"network": network, "linear": linear}
+MAPS = {"network": network, "linear": c.linear_map}
 BEFORE, AFTER, POLINUCB, ROBUST = (
     each.with_options(make_map=network) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST)
 )
-MISSPECIFIED = c.MISSPECIFIED.with_options(make_map=linear)
+MISSPECIFIED = c.MISSPECIFIED.with_options(make_map=c.linear_map)
 RIDGE_1 = (c.RANDOM, c.X_ONLY, BEFORE, AFTER, POLINUCB, c.ORACLE)
 """The paper's, as in figure 1: one constant radius, no intercept."""
 LEARNT = tuple(

@@ -15,7 +15,6 @@ from postserve.context_maps import PerArmMap
 from postserve.data import LoggedRounds, actg175, actg175_course, hillstrom, jester
 from postserve.evaluation import missing_weights
 from postserve.experiments import contenders as c
-from postserve.experiments.figures.figure2.worlds import linear
 from postserve.types import Decision, FloatArray, IntArray, Rounds
 
 CD4 = "ACTG 175, CD4 at 96 weeks"
@@ -159,7 +158,7 @@ def _with_arm_in_context(maker: Any, dims: Dims) -> ArmInContext:
 
 
 WITHOUT_A_MAP = tuple(_learnt(each) for each in (c.RANDOM, c.X_ONLY, c.ORACLE))
-WITH_A_MAP = tuple(_learnt(each, make_map=linear) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST))
+WITH_A_MAP = tuple(_learnt(each, make_map=c.linear_map) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST))
 
 
 def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> list[c.Contender]:
@@ -167,8 +166,8 @@ def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> list[c.Contender]:
     return [
         *WITHOUT_A_MAP,
         *(each.made_by(partial(_with_arm_in_context, each.maker)) for each in WITH_A_MAP),
-        _learnt(c.MAP_PER_ARM, make_map=lambda dims, ridge: PerArmMap(linear(dims))),
-        _learnt(c.ONE_MAP, make_map=linear),
+        _learnt(c.MAP_PER_ARM, make_map=lambda dims, ridge: PerArmMap(c.linear_map(dims))),
+        _learnt(c.ONE_MAP, make_map=c.linear_map),
         *(always(name, arm) for arm, name in enumerate(arm_names)),
     ]
 
