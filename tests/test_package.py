@@ -102,6 +102,12 @@ def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_on_pages_exist(page: str) -> None:
+    named = re.findall(r"`((?:tests|examples|benchmarks|docs)/[\w./-]+)`", (ROOT / page).read_text())
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_the_readme_and_the_house_are_short() -> None:
     assert len((ROOT / "README.md").read_text().split()) <= 900
     assert len((ROOT / "docs/house.md").read_text().partition("## One round")[0].split()) <= 350

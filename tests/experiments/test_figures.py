@@ -156,7 +156,7 @@ def test_what_real_data_said_opens_the_report(folder: Path, name: str) -> None:
 def test_figure_1_is_summed_up_in_a_picture_and_a_sentence(quick: Path) -> None:
     headline = json.loads((quick / "figure1" / "section.json").read_text())["headline"]
     assert headline.startswith(
-        "In a run too small to settle anything (--quick): After 40 rounds poLinUCB had"
+        "In a run too small to settle anything (--quick): after 40 rounds poLinUCB had"
     )
     page = (quick / "report.html").read_text()
     section = page[page.index('id="figure1"') : page.index('id="figure3"')]

@@ -35,16 +35,6 @@ class RegressionMap(SharedMap, abstract=True):
         """Multiply the sums by keep, in (0, 1]."""
         self._models.forget(number("keep", keep, above=0.0, most=1.0))
 
-    def squared_errors(self) -> tuple[FloatArray, float]:
-        """As if each pair were left out of the fit, by generalised cross-validation."""
-        models, pairs = self._models, float(self._models.pulls[0])
-        weights, gram, moment = models.weights_of()[0], models.gram_of()[0], models.moment_of()[0]
-        residual = models.squares[0] - np.vecdot(weights, 2.0 * moment - weights @ gram)
-        degrees_left = 1.0 - float(np.vdot(gram, models.inverse_of()[0])) / max(pairs, 1.0)
-        if degrees_left < 1e-6:  # it goes through all pairs, which then say nothing of its errors
-            return np.zeros(self.dim_z), 0.0
-        return np.maximum(residual, 0.0) / degrees_left**2, pairs
-
     def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
         return share_out(self._radius(X), self._noise())
@@ -106,6 +96,7 @@ class RidgeMap(RegressionMap):
         blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
         self._models = one_regression(blocks, n_outputs=self.dim_z, ridge=ridge)
         self.ridge = as_given(ridge)
+        self._forgot = False
 
     @property
     def scale_free(self) -> bool:
@@ -122,6 +113,12 @@ class RidgeMap(RegressionMap):
         """Add what another map with the same settings has learnt."""
         refuse_other_settings(self, other)
         self._models.merge(other._models)
+        self._forgot |= other._forgot
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep, in (0, 1]."""
+        super().forget(keep)
+        self._forgot |= keep < 1.0
 
     def _predict(self, X: FloatArray) -> FloatArray:
         return self._models.average(X if self._plain else _f(self, X))
@@ -172,12 +169,28 @@ class RidgeMap(RegressionMap):
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
         self._models.update_batch(np.zeros(len(X), dtype=np.int64), _f(self, X), Z)
 
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """As if each pair were left out of the fit, by generalised cross-validation.
+
+        Nothing where the fit goes through all pairs, or where some were forgotten: it needs equal weights.
+        """
+        models, pairs = self._models, float(self._models.pulls[0])
+        weights, gram, moment = models.weights_of()[0], models.gram_of()[0], models.moment_of()[0]
+        residual = models.squares[0] - np.vecdot(weights, 2.0 * moment - weights @ gram)
+        degrees_left = 1.0 - float(np.vdot(gram, models.inverse_of()[0])) / max(pairs, 1.0)
+        if degrees_left < 1e-6 or self._forgot:
+            return np.zeros(self.dim_z), 0.0
+        rounding = 1e-14 * models.squares[0]  # a difference of large sums says no more than this
+        return np.maximum(residual, rounding) / degrees_left**2, pairs
+
     def _arrays(self) -> Arrays:
-        return {**self._models.arrays(), "probe": probe(self.features, self.dim_x)}
+        forgot = {"forgot": np.array(True)} if self._forgot else {}
+        return {**self._models.arrays(), **forgot, "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
         self._models.restore(arrays, 1)
+        self._forgot = arrays.has("forgot")
 
 
 def _f(phi_hat: RidgeMap, X: FloatArray) -> FloatArray:

@@ -23,8 +23,8 @@ def hillstrom(
 ) -> LoggedRounds:
     """64,000 customers, one of three e-mails (or none) at random, 1/3 each; z is whether they visited.
 
-    x: recency, history, mens, womens, newbie, zip code and channel (history_segment repeats history). The
-    reward is what they spent within two weeks, in dollars, or whether they bought anything.
+    x: recency, history, mens, womens, newbie, zip code and channel, not history_segment, which repeats
+    history. The reward is what they spent within two weeks, in dollars, or whether they bought anything.
 
     >>> hillstrom("nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -15,7 +15,6 @@ from scipy.special import stdtrit
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
 
-LEAST_PAIRS = 2
 MOST_OF_DRAWS = 0.5
 """The largest share of the difference between both halves that is attributed to the draws."""
 
@@ -62,9 +61,9 @@ def halves_interval(values: npt.ArrayLike, cuts: int | None = None) -> tuple[flo
 def _by_cut(given: npt.ArrayLike, cuts: int | None) -> FloatArray:
     """Values by draw of a cut, cut and half; where there are no more draws than cuts, none shares one."""
     values = np.asarray(given, dtype=np.float64)
-    if values.ndim != 1 or len(values) % 2 or len(values) < 2 * LEAST_PAIRS:
+    if values.ndim != 1 or len(values) % 2 or len(values) < 4:
         raise InvalidInput(
-            f"values have the shape {values.shape}, wanted (2 n,): both halves of {LEAST_PAIRS} or more draws"
+            f"values have the shape {values.shape}, wanted (2 n,): both halves of 2 or more draws"
         )
     pairs = len(values) // 2
     cuts = pairs if cuts is None else min(cuts, pairs)

@@ -18,11 +18,11 @@ RIDGES = (1.0, 10.0, 100.0, 1e3, 1e4)
 ROUNDS = 1000
 """Drawn to measure a world, or fewer if it draws fewer at once."""
 CONSTANTS = (
-    "The bounds have the longest (x, z) and h(x) and the largest gap seen in a block of at most "
-    f"{ROUNDS:,} rounds in place of constants: the noise of z is Gaussian and unbounded, so they are "
-    "estimates of bounds. They are proved for gaps of at most 1, so rewards are in units of that gap. Of "
-    f"{len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the one with the least bound at T is drawn. "
-    "They are for poLinUCB with the theory's radii, not with the defaults."
+    f"The bounds have the longest (x, z) and h(x) and the largest gap seen in a block of at most {ROUNDS:,} "
+    "rounds in place of constants: the noise of z is Gaussian and unbounded, so they are estimates of "
+    "bounds. They are proved for gaps of at most 1, so they are computed in units of that gap and multiplied "
+    f"by it. Of {len(RIDGES)} ridges, {RIDGES[0]:g} to {RIDGES[-1]:,.0f}, the one with the least bound at T "
+    "is drawn. They are for poLinUCB with the theory's radii, not with the defaults."
 )
 """For the texts of figures that draw these bounds."""
 DRAWN = "poLinUCB's bound, constants as seen"

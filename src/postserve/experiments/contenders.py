@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,6 @@ PRIORS: dict[str, dict[str, Any]] = {
     "ridge 1": {"ridge": 1.0, "arm_radius": PAPER_RADIUS},
     "evidence": {},  # our defaults: prior and noise are learnt from the rounds
 }
-SPARE = ("#332288", "#117733", "#AA4499", "#882255", "#44AA99", "#999933")
-"""Tol's muted colours, for contenders that name none."""
 SOLID, DASHED, DOTTED = "-", (0, (4, 2)), (0, (1, 1))
 
 
@@ -39,15 +36,13 @@ class Contender:
 
     name: str
     make: Callable[..., Any] = field(compare=False)
-    colour: str = field(default="", compare=False)
+    colour: str = field(default="#332288", compare=False)
     dashes: Any = field(default=SOLID, compare=False)
     prior: Literal["ridge 1", "evidence"] = field(default="ridge 1", compare=False)
     options: dict[str, Any] = field(default_factory=dict, compare=False)
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        spare = SPARE[crc32(self.name.encode()) % len(SPARE)]
-        object.__setattr__(self, "colour", self.colour or spare)
         object.__setattr__(self, "label", self.label or self.name)
 
     def __str__(self) -> str:

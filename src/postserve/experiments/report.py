@@ -34,21 +34,24 @@ details { margin: 0.8em 0; } summary { cursor: pointer; font-weight: 600; }
 
 GLOSSARY = {
     "round": "Somebody arrives; the policy serves one of several arms (a video, a course, a treatment).",
-    "x": "What is known of them before the choice.",
+    "x": "What is known before the choice.",
     "z": "The follow-up: what is measured after the arm was served (watch time, completion, a lab value). It "
     "comes too late for the choice, but it shows why a reward was high or low.",
     "phi(x)": "The mean of z given x. poLinUCB learns it, and predicts z when it chooses.",
     "regret": "How much reward was lost, so far, by not serving the best arm in every round. Lower is "
     "better; a curve that flattens out has learnt.",
     "LinUCB(x)": "Ignores follow-ups. What is gained by them is the distance from its line to poLinUCB's.",
-    "poLinUCB": "The paper's policy: the line to look at. LinUCB(phi_hat) differs in that it learns from the "
-    "predicted z instead of the observed one; LinUCB(x, h(x)) is given all that poLinUCB's map is given.",
-    "oracle": "Is shown z before it chooses, which is impossible in practice: about the best to hope for.",
-    "evidence": "Prior and noise are learnt from the rounds, our default. The others have ridge 1 and a "
-    "fixed radius, unless a figure's settings say otherwise.",
-    "errors": "Bands are one standard error over seeds, brackets 95% intervals. All policies of a seed meet "
-    "the same rounds, so differences are paired. Slopes are growth exponents, over the last nine tenths of "
-    "the rounds.",
+    "poLinUCB": "The paper's policy: the line to look at.",
+    "LinUCB(phi_hat)": "Learns from the predicted z instead of the observed one, the prediction being made "
+    "before or after z was learnt (two readings of the paper's Algorithm 2).",
+    "LinUCB(x, h(x))": "Is given the features h that poLinUCB's map is given: a fair baseline.",
+    "oracle": "Is shown z before it chooses, which is impossible in practice. Regret is measured at phi(x), "
+    "not at the z it sees, so it is not always best.",
+    "evidence": "Prior and noise are learnt from the rounds, our default. The others have ridge 1 (a fixed "
+    "prior) and a fixed radius, unless a figure's settings say otherwise.",
+    "errors": "Bands are one standard error over seeds, whiskers of paired differences and ratios two; "
+    "brackets are 95% intervals. All policies of a seed meet the same rounds. Slopes are growth exponents "
+    "over the last nine tenths of the rounds, unless stated otherwise.",
 }
 
 
@@ -69,7 +72,7 @@ def render(out: Path) -> str:
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>postserve: figures</title>',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<style>{STYLE}</style></head><body>",
-            "<h1>Follow-ups Also Matter: the figures, run again</h1>",
+            "<h1>Follow-ups Also Matter (NeurIPS 2023): the figures, run again</h1>",
             *(f"<p><b>{html.escape(sentence)}</b></p>" for sentence in on_data),
             *([f"<ul>{''.join(index)}</ul>"] if len(index) > 1 else []),
             *sections,
@@ -102,7 +105,8 @@ def _body(section: dict[str, Any], *, glossary: bool) -> str:
     """The picture first, then what it shows; claims, numbers and settings can be unfolded."""
     if "damaged" in section:
         return f"<p>{section['damaged']}</p>"
-    first, *others = (_picture(section["title"], picture) for picture in section["pictures"])
+    image = f'<div class="wide"><img alt="{html.escape(section["title"])}" src="data:image/png;base64,'
+    first, *others = (f'{image}{picture}"></div>' for picture in section["pictures"])
     claims = "".join(_claim(claim) for claim in section["claims"])
     about = {**section["settings"], "command": section["command"], "versions": section["versions"]}
     headline = f"<p><b>{html.escape(section['headline'])}</b></p>" if section["headline"] else ""
@@ -118,10 +122,6 @@ def _body(section: dict[str, Any], *, glossary: bool) -> str:
     return "\n".join(parts)
 
 
-def _picture(title: str, png: str) -> str:
-    return f'<div class="wide"><img alt="{html.escape(title)}" src="data:image/png;base64,{png}"></div>'
-
-
 def _folded(title: str, *parts: str) -> str:
     return f"<details><summary>{html.escape(title)}</summary>{''.join(parts)}</details>"
 
@@ -134,7 +134,9 @@ def _verdict(claims: Sequence[dict[str, Any]]) -> str:
 
 
 def _claim(claim: dict[str, Any]) -> str:
-    kind = {True: ("held", "held"), False: ("failed", "did not hold"), None: ("seen", "seen")}[claim["held"]]
+    kind = {True: ("held", "held"), False: ("failed", "did not hold"), None: ("seen", "not judged")}[
+        claim["held"]
+    ]
     return f'<li><span class="{kind[0]}">{kind[1]}</span> {html.escape(claim["text"])}</li>'
 
 

@@ -149,8 +149,8 @@ def _files(planned: Plan, study: Study, summary: list[Row]) -> dict[str, bytes]:
             (claim._replace(held=None) if size.quick else claim)._asdict() for claim in figure.claims(study)
         ],
         "settings": {
+            "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds",
             **figure.settings(*planned.given),
-            "rounds, seeds": f"T = {size.horizon:,}, {size.seeds} seeds, paired",
         },
         "command": planned.command,
         "versions": ", ".join(
@@ -171,7 +171,8 @@ def _headline(planned: Plan, study: Study) -> str | None:
     if planned.figure.headline is None:
         return None
     found = planned.figure.headline(study)
-    return f"In a run too small to settle anything (--quick): {found}" if planned.size.quick else found
+    small = f"In a run too small to settle anything (--quick): {found[0].lower()}{found[1:]}"
+    return small if planned.size.quick else found
 
 
 def _json(value: Any) -> bytes:

@@ -17,11 +17,11 @@ from postserve.terminal import say
 
 def show_list(console: Console) -> None:
     """One row per figure."""
-    shown = Table("name", "figure", "rounds", "seeds", "with --quick")
+    shown = Table("name", "figure", "rounds × seeds", "--quick")
     for figure in FIGURES.values():
-        few = f"{figure.quick.horizon:,} rounds, {figure.quick.seeds} seeds"
         title = figure.title + (f" (data: {', '.join(figure.data)})" if figure.data else "")
-        shown.add_row(figure.name, title, f"{figure.full.horizon:,}", str(figure.full.seeds), few)
+        sizes = (f"{size.horizon:,} × {size.seeds}" for size in (figure.full, figure.quick))
+        shown.add_row(figure.name, title, *sizes)
     console.print(shown)
 
 

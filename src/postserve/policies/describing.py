@@ -4,7 +4,7 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -30,9 +30,9 @@ class Description(NamedTuple):
     `weights` has one row per described arm and one column per input, block after block of `inputs`. Where
     all arms share one model, `arms` is empty and there is one row. In a hybrid model `shared` is w_0, which
     the weights of each arm include. `map_errors` are phi_hat's root mean squared errors at a z that
-    it has not learnt, one per follow-up: by generalised cross-validation where the map is a regression,
-    otherwise over the predictions from before each z was learnt. They are None where the map does not know
-    them, and there are none where there is no map.
+    it has not learnt, one per follow-up: by generalised cross-validation in a `RidgeMap`, in maps that keep
+    pairs the mean over all predictions so far, each made before its z was learnt. They are None where the map
+    does not know them, and there are none where there is no map.
     """
 
     policy: str
@@ -99,15 +99,6 @@ class Description(NamedTuple):
             yield f"Prior, fixed: ridge {ridges}."
         if self.map_errors:
             yield "phi error: the root mean squared error of phi_hat, at a z that it has not learnt."
-
-
-@runtime_checkable
-class Describes(Protocol):
-    """A policy that can say what it has learnt."""
-
-    def describe(
-        self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
-    ) -> Description: ...
 
 
 def describe(

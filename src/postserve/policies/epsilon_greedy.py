@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput
 from postserve.policies.base import batch, draw
-from postserve.policies.describing import Describes, Description
+from postserve.policies.describing import Description
 from postserve.policies.inputs import each_round
 from postserve.protocols import Merges, Policy
 from postserve.state import Persistent, refuse_other_settings
@@ -92,13 +92,14 @@ class EpsilonGreedy(Persistent):
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
     ) -> Description:
         """What the wrapped policy has learnt."""
-        if not isinstance(self.policy, Describes):
+        describe = getattr(self.policy, "describe", None)
+        if describe is None:
             raise InvalidInput(f"{type(self.policy).__name__} has no describe, wanted a policy that does")
-        learnt = self.policy.describe(x_names, z_names)
+        learnt: Description = describe(x_names, z_names)
         return learnt._replace(policy=f"EpsilonGreedy with epsilon {self.epsilon:g}, around {learnt.policy}")
 
     def _repr_html_(self) -> str | None:
-        return self.describe()._repr_html_() if isinstance(self.policy, Describes) else None
+        return self.describe()._repr_html_() if hasattr(self.policy, "describe") else None
 
     @property
     def arms(self) -> tuple[int, ...]:

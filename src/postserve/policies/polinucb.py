@@ -31,8 +31,8 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     `optimism` over z: "plugin" (none: the ball of z has radius 0), "joint" (the literal line 3) or "bound"
     (an upper bound of it, by the triangle inequality). `missing_z`, for a reward without z: "raise", "impute"
     (z becomes phi_hat(x)) or "drop". `x_features` and `z_features` are callables or fitted transformers: the
-    models see x_features(x) and z_features(z) in place of x and z. The policy teaches its own copy of
-    `context_map`.
+    models see x_features(x) and z_features(z) in place of x and z, and the map learns E[z_features(z)]. The
+    policy teaches its own copy of `context_map`.
 
     x is one context, or has one row per arm (the paper's action-dependent contexts), with one map for all
     arms or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (the paper's linear

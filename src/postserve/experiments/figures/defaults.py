@@ -115,8 +115,8 @@ def cells(size: Size) -> list[Cell]:
 
 def settings(size: Size) -> dict[str, str]:
     return {
-        "worlds": f"x uniform on [-10, 10]^{MIDDLE['dim_x']}, z in {MIDDLE['dim_z']} dimensions, "
-        f"{MIDDLE['n_arms']} arms; {'; '.join(WORLDS)}",
+        "worlds": f"unless their names say otherwise, x uniform on [-10, 10]^{MIDDLE['dim_x']}, z in "
+        f"{MIDDLE['dim_z']} dimensions, {MIDDLE['n_arms']} arms; {'; '.join(WORLDS)}",
         "ratio": "of final regrets to that of the setting in use, the geometric mean over worlds; the "
         "interval is two standard errors over seeds",
         "seeds": f"from {FIRST_SEED:,} on, which no other figure has",

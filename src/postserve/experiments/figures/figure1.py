@@ -15,7 +15,7 @@ TITLE = "Figure 1: cumulative regret in three synthetic environments"
 ABOUT = (
     "The paper's five policies with ridge 1, LinUCB(phi_hat) in both its readings, LinUCB given the map's "
     "features too (the fair baseline of the paper's footnote) and a map that cannot express phi; and the "
-    "same with the prior learnt from the rounds. T = 1000 is the beginning of the longer run."
+    "same with the prior learnt from the rounds."
 )
 FULL, QUICK = Size(horizon=5000, seeds=10), Size(horizon=500, seeds=5, quick=True)
 
@@ -28,7 +28,6 @@ NEWCOMERS = tuple(each.evidence for each in (c.X_ONLY, c.X_AND_FEATURES, c.POLIN
 
 
 def environments(quick: bool, **options: Any) -> dict[str, MakeEnvironment]:
-    """The three phi, in the paper's dimensions or in few."""
     return {kind: partial(_world, kind, {**DIMS[quick], **options}) for kind in KINDS}
 
 
@@ -41,7 +40,7 @@ def cells(size: Size, **options: Any) -> list[Cell]:
 
 
 def horizons(horizon: int) -> list[int]:
-    """Where results are stated: the paper's T = 1000 on the way to a longer one."""
+    """The paper's T = 1000 on the way to a longer one."""
     return [1000, horizon] if horizon > 1000 else [horizon]
 
 
@@ -137,7 +136,7 @@ def overview(study: Study) -> Any:
         for panel, environment in zip(axes[0], study.environments, strict=True):
             top = 1.5 * study.final(environment, c.X_ONLY.evidence).mean()
             style.draw_curves(panel, study, environment, (c.RANDOM, *NEWCOMERS), study.horizon, top)
-            panel.set_title(f"{environment} phi")
+            panel.set_title(f"{environment} phi, learnt prior")
         axes[0, 0].set_ylabel("cumulative regret")
         style.legend(made, axes[0, :1], 5, LABELS)
         return made

@@ -26,7 +26,7 @@ from postserve.experiments.study import (
 from postserve.policies import PoLinTS
 from postserve.types import Decision, FloatArray
 
-TITLE = "Thompson sampling, and what its logs tell"
+TITLE = "Thompson sampling, and what its logs are worth"
 ABOUT = (
     "PoLinTS draws phi and the arms' weights from their posteriors, and serves the arm that is best there. "
     "poLinUCB's choices have propensity 1, so its logs say nothing of other policies; those of PoLinTS do. "

@@ -12,12 +12,12 @@ from postserve.experiments.study import Cell, Study, cells_of, regret_cells, see
 
 TITLE = "The theory: bounds, lemmas and coverage"
 ABOUT = (
-    "The regret bounds with constants that hold (in units of the largest gap, since they are proved for gaps "
-    "of at most 1), over the regret of policies with the theory's own radii; the slack of the elliptical "
-    "potential lemmas, without noise, with noise in every direction (the paper's generalised lemma) and with "
-    "noise of z alone, where that does not apply; where each bound is below the trivial one; the lemma's "
-    "tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at worst; and how often the "
-    "confidence ellipsoid misses the truth. docs/theory/ derives each."
+    "The regret bounds with constants that hold (proved for gaps of at most 1: computed in units of the "
+    "largest gap, and multiplied by it), over the regret of policies with the theory's own radii; the slack "
+    "of the elliptical potential lemmas, without noise, with noise in every direction (the paper's "
+    "generalised lemma) and with noise of z alone, where that does not apply; where each bound is below the "
+    "trivial one; the lemma's tightness at x_t = 1; the factor by which noise of z can enlarge ||v||² at "
+    "worst; and how often the confidence ellipsoid misses the truth. docs/theory/ derives each."
 )
 FULL, QUICK = Size(horizon=10_000, seeds=8), Size(horizon=300, seeds=3, quick=True)
 MEASURE = "value"

@@ -146,8 +146,9 @@ def settings(size: Size, data: Path | None) -> dict[str, str]:
         f"others z, {w.JOKES_ARMS} more jokes the arms",
         REJECTION: "only rows whose arm the policy would have served count, and it learns from these alone",
         WEIGHTED: "every row counts, by the policy's probability of its arm over the trial's, and teaches",
-        "orderings": f"{large} on Hillstrom, {small} on the others: random halves of the rows (users), cut "
-        f"in {min(w.CUTS, small // 2)} ways, each half in a random order; the same for all policies",
+        "rounds, seeds": f"{large} runs on Hillstrom, {small} on the others: random halves of the rows, "
+        f"cut in {min(w.CUTS, small // 2)} ways, each half in a random order, no row twice; the same for all "
+        "policies, which learn from half of the rows",
         "intervals": "95%, over rows and orders: from the difference between both halves of a cut, corrected "
         "for the variance of the orders (postserve.evaluation.halves_interval); where nothing differs, one "
         "in forty lies above 0 and one in forty below",
