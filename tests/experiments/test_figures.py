@@ -33,6 +33,7 @@ from postserve.experiments.contenders import (
     X_ONLY,
 )
 from postserve.experiments.engines import open_engine
+from postserve.experiments.figure import Size, contest
 from postserve.experiments.figures import FIGURES, defaults, exponents, observation1, sensitivity, thompson
 from postserve.experiments.figures.figure1 import claims as figure1_claims
 from postserve.experiments.figures.figure1 import environments
@@ -411,6 +412,12 @@ def test_a_contender_makes_its_policy_with_its_prior_and_options() -> None:
     assert "arm_radius" not in repr(learnt)
     assert "exploration=2.0" in repr(POLINUCB.with_options(exploration=2.0).maker(env))
     assert POLINUCB.made_by(lambda env: "another").maker(env) == "another"
+
+
+def test_contenders_of_one_name_are_refused() -> None:
+    twice = (POLINUCB, POLINUCB.with_options(exploration=2.0))
+    with pytest.raises(InvalidInput, match="contenders are poLinUCB, poLinUCB, wanted different names"):
+        contest(Size(20, 2), environments(quick=True), twice)
 
 
 # Where the defaults come from.

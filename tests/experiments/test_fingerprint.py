@@ -1,5 +1,7 @@
 """A fingerprint is the same for what behaves alike, in every process, and changes with what it is made of."""
 
+import cmath
+import math
 import re
 import subprocess
 import sys
@@ -9,10 +11,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
 from operator import itemgetter
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -95,7 +99,30 @@ class Derived(Base):
     pass
 
 
+def tried(a: Any, b: Any, c: Any) -> None:
+    try:
+        a()
+        b()
+    except ValueError:
+        c()
+
+
+def tried_else(a: Any, b: Any, c: Any) -> None:
+    try:
+        a()
+    except ValueError:
+        c()
+    else:
+        b()
+
+
+tried_else.__name__ = tried_else.__qualname__ = "tried"
+
+
 PAIRS = {
+    "exceptions": (tried, tried_else),
+    "builtins of two modules": (math.sqrt, cmath.sqrt),
+    "compiled": (njit()(scaled), njit(fastmath=True)(scaled)),
     "option": (polinucb(), polinucb(exploration=2.0)),
     "nested option": (PoLinUCB(3, RidgeMap(4, 2)), PoLinUCB(3, RidgeMap(4, 2, intercept=True))),
     "class": (polinucb(), PoLinUCB(2, RidgeMap(4, 2))),
@@ -206,6 +233,21 @@ def test_a_partial_of_a_partial_is_known_whether_python_merged_them_or_not() -> 
     assert fingerprint(merged) == fingerprint(partial(max, 1, 2))
     vars(inner)  # from here on, Python keeps it apart
     assert fingerprint(partial(inner, 2)) == fingerprint(merged)
+
+
+def test_it_bears_cythons_functions() -> None:
+    assert fingerprint(np.random.normal)
+
+
+def test_it_follows_modules_in_modules() -> None:
+    outer, inner = ModuleType("users_outer"), ModuleType("users_outer.inner")
+    outer.__dict__["inner"] = inner
+    function = FunctionType(compile("outer.inner.arm(1)", "", "eval"), {"outer": outer})
+    found = []
+    for arm in (lambda x: x, lambda x: x + 1):
+        inner.__dict__["arm"] = arm
+        found.append(fingerprint(function))
+    assert found[0] != found[1]
 
 
 def test_cycles_end() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from sklearn.compose import make_column_transformer
@@ -244,6 +245,32 @@ def test_before_the_first_round_errors_are_unknown(name: str) -> None:
 
 def test_a_map_of_ones_own_may_say_nothing_of_its_errors() -> None:
     assert set(PoLinUCB(2, OwnTotal()).describe().map_errors) == {None}
+
+
+def test_names_may_be_any_list_of_them() -> None:
+    policy = LinUCB(2, 2)
+    for names in (["a", "b"], np.array(["a", "b"]), pd.Index(["a", "b"])):
+        assert policy.describe(x_names=untyped(names)).inputs["x"] == ("a", "b")
+
+
+@pytest.mark.parametrize("names_out", [None, 3, ["only one"]])
+def test_a_transformer_with_odd_names(names_out: Any) -> None:
+    class Odd:
+        n_features_in_ = 2
+
+        def transform(self, X: Any) -> Any:
+            return X
+
+        def get_feature_names_out(self, given: Any = None) -> Any:
+            return names_out
+
+    policy = LinUCB(2, 2, x_features=Odd())
+    assert policy.describe().inputs["x"] == ("x_features[0]", "x_features[1]")
+    if isinstance(names_out, list):
+        with pytest.raises(InvalidInput, match="x_names gives 1 names of features, wanted 2"):
+            policy.describe(x_names=["p", "q"])
+    else:
+        assert policy.describe(x_names=["p", "q"]).inputs["x"] == ("p", "q")
 
 
 def test_errors_of_pairs_that_count_differently_are_unknown(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """What every figure has: its cells, its drawing, its numbers, and whether the paper's claims held."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from postserve.errors import InvalidInput
 from postserve.experiments.contenders import Contender
 from postserve.experiments.study import Cell, MakeEnvironment, Study, regret_cells, seed_list
 
@@ -59,15 +60,13 @@ class Figure:
     overview: Callable[[Study], "Picture"] | None = None
 
 
+CONSTANTS = ("TITLE", "ABOUT", "FULL", "QUICK", "MEASURE", "DATA")
+FUNCTIONS = ("settings", "cells", "summary", "claims", "draw", "headline", "overview")
+
+
 def figure_of(module: ModuleType) -> Figure:
     """The figure that a module defines."""
-    names = {each.name for each in fields(Figure)}
-    parts = vars(module).items()
-    found = {
-        name.lower(): part
-        for name, part in parts
-        if name.lower() in names and (name.isupper() or callable(part))
-    }
+    found = {name.lower(): vars(module)[name] for name in CONSTANTS + FUNCTIONS if name in vars(module)}
     return Figure(name=module.__name__.rpartition(".")[2], **found)
 
 
@@ -79,4 +78,6 @@ def contest(
 ) -> list[Cell]:
     """The regret of every contender in every environment."""
     makers = {contender.name: contender.maker for contender in contenders}
+    if len(makers) < len(contenders):
+        raise InvalidInput(f"contenders are {', '.join(map(str, contenders))}, wanted different names")
     return regret_cells(environments, makers, size.horizon, seeds or seed_list(size.seeds))

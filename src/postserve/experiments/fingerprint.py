@@ -95,7 +95,8 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return _parts_of_function(value)
     if isinstance(value, CodeType):
         counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags
-        return counts, value.co_varnames, value.co_code, value.co_consts, value.co_names
+        code = value.co_code, value.co_exceptiontable, value.co_consts
+        return counts, value.co_varnames, code, value.co_names
     if isinstance(value, MethodType):
         return value.__func__, value.__self__
     if isinstance(value, partial):
@@ -115,7 +116,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return (homes[0], value.__name__) if homes else (secrets.token_bytes(),)
     for inside in ("py_func", "__wrapped__"):  # compiled by Numba, or decorated
         if getattr_static(value, inside, None) is not None:
-            return (getattr(value, inside),)
+            return getattr(value, inside), getattr(value, "targetoptions", None)
     if isinstance(value, Persistent):
         return type(value), value._settings, value._arrays(), _attributes_of_a_users(value)
     return _parts_of_object(value)
@@ -141,7 +142,7 @@ def _parts_of_partial(value: partial[Any]) -> tuple[Any, ...]:
     while isinstance(function, partial):
         arguments, keywords = (*function.args, *arguments), {**function.keywords, **keywords}
         function = function.func
-    return partial, function, arguments, keywords
+    return type(value), function, arguments, keywords
 
 
 def _parts_of_object(value: Any) -> tuple[Any, ...]:
@@ -151,7 +152,7 @@ def _parts_of_object(value: Any) -> tuple[Any, ...]:
     except Exception:  # whatever the object raises: it cannot be known again
         return (secrets.token_bytes(),)
     if isinstance(reduced, str):
-        return type(value), reduced
+        return type(value), getattr(value, "__module__", None), reduced
     make, arguments, *more = reduced
     state, items, pairs = (*more, None, None, None)[:3]
     return make, arguments, state, tuple(items or ()), tuple(pairs or ())
@@ -169,9 +170,13 @@ def _used(function: FunctionType) -> dict[str, Any]:
     """The globals of a user's function, and the members of a user's modules, that it names."""
     names = sorted(set(_names(function.__code__)))
     found = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    for alias, module in list(found.items()):
-        if isinstance(module, ModuleType) and _is_a_users(module.__name__):
-            found |= {f"{alias}.{name}": vars(module)[name] for name in names if name in vars(module)}
+    left = list(found.items())
+    while left:
+        alias, module = left.pop()
+        if isinstance(module, ModuleType) and _is_a_users(module.__name__) and alias.count(".") < 5:
+            members = {f"{alias}.{name}": vars(module)[name] for name in names if name in vars(module)}
+            left += members.items()
+            found |= members
     return found
 
 
@@ -205,6 +210,8 @@ def _parts_of_class(cls: type) -> tuple[Any, ...]:
 
 def _is_a_users(module: str | None) -> bool:
     """Whether code may change without this library, Python or an installed package changing."""
+    if not isinstance(module or "", str):  # as of functions of Cython's
+        return False
     top, _, below = (module or "").partition(".")
     if top == __name__.partition(".")[0]:
         return below.partition(".")[0] == STUDIES

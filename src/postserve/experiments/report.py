@@ -96,7 +96,7 @@ def _read(folder: Path) -> dict[str, Any]:
         ]
         _body(section, glossary=False)  # finds out whether it is whole
         return section
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except Exception:  # whatever is wrong with them, the other figures are shown
         again = f"Its files are damaged: run postserve reproduce {folder.name} again."
         return {"title": folder.name, "claims": [], "headline": None, "damaged": again}
 

@@ -66,7 +66,8 @@ class Description(NamedTuple):
         return f"<div><p><b>{html.escape(self._title())}</b></p>{table}{notes}</div>"
 
     def _title(self) -> str:
-        return f"{self.policy}: {f'{self.n_arms:,} arms' if self.n_arms else 'decision sets'}"
+        arms = "1 arm" if self.n_arms == 1 else f"{self.n_arms:,} arms"
+        return f"{self.policy}: {arms if self.n_arms else 'decision sets'}"
 
     def _columns(self) -> Iterator[list[str]]:
         """The table, column by column: the names of the inputs first, the arms last."""
@@ -132,12 +133,14 @@ def input_names(inputs: Inputs, names: Sequence[str] | None) -> tuple[str, ...]:
     what, features, dim = f"{inputs.name}_names", cast(Any, inputs.features), inputs.dim or 0
     if not dim:  # it is not looked at
         return ()
-    if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+    if names is not None and (isinstance(names, str | Mapping) or not np.iterable(names)):
         raise InvalidInput(f"{what} is {names!r:.60}, wanted a list of names")
+    names = None if names is None else list(names)
     taken = getattr(features, "n_features_in_", None)
     numbered = [f"{inputs.name}[{i}]" for i in range(taken or dim)]
     try:
-        known = features.get_feature_names_out(None if hasattr(features, "feature_names_in_") else numbered)
+        given = None if hasattr(features, "feature_names_in_") else numbered
+        known = tuple(features.get_feature_names_out(given))
     except Exception:  # it has no such method, or, as in some pipelines, one that fails
         known = ()
     if names is None:
@@ -148,7 +151,9 @@ def input_names(inputs: Inputs, names: Sequence[str] | None) -> tuple[str, ...]:
         raise InvalidInput(f"{what} has {len(names)} names, wanted {wanted}{why}")
     if len(known):
         with errors_as_invalid_input(f"{what} is {list(names)!r:.60}", "names that the transformer takes"):
-            names = features.get_feature_names_out(list(names))
+            names = list(features.get_feature_names_out(names))
+    if len(names) != dim:
+        raise InvalidInput(f"{what} gives {len(names)} names of features, wanted {dim}")
     return tuple(map(str, names))
 
 

@@ -29,6 +29,7 @@ ABOUT = (
     "noisy here, and regret is taken at phi(x): it is no lower bound. " + CONSTANTS
 )
 FULL, QUICK = Size(horizon=3000, seeds=10), Size(horizon=200, seeds=3, quick=True)
+place = "{} phi, {} arms".format  # the environment's name in the table
 
 N_ARMS = {True: (2, 4, 8), False: (2, 4, 8, 16, 32)}
 """In the small world, and in full."""
@@ -49,10 +50,6 @@ MARKERS: dict[str, Any] = {
     "shared": {"marker": "s", "markersize": 7, "markerfacecolor": "none"},
 }
 """Hollow and larger: both can be seen where they overlap."""
-
-
-def place(kind: str, n_arms: int) -> str:
-    return f"{kind} phi, {n_arms} arms"
 
 
 def environment(kind: Maps, n_arms: int, seed: int) -> ActionDependentEnvironment:

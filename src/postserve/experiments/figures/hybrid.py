@@ -20,6 +20,7 @@ ABOUT = (
     "are."
 )
 FULL, QUICK = Size(horizon=2000, seeds=10), Size(horizon=120, seeds=3, quick=True)
+place = "own part {:g}".format  # the environment's name in the table
 
 OWN = (0.0, 0.1, 0.3, 1.0)
 """Length of the part of an arm's weights that is its own; the shared part has length 1."""
@@ -37,10 +38,6 @@ SHARED, DISJOINT, OURS = (
 )
 OTHERS = (SHARED, DISJOINT)
 CONTENDERS = (c.RANDOM, *OTHERS, OURS)
-
-
-def place(own: float) -> str:
-    return f"own part {own:g}"
 
 
 def environment(own: float, n_arms: int, seed: int) -> CatalogueEnvironment:

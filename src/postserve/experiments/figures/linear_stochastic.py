@@ -26,6 +26,7 @@ ABOUT = (
     "that was drawn: of many candidates, one with lucky noise, which regret at phi(x) shows. " + CONSTANTS
 )
 FULL, QUICK = Size(horizon=3000, seeds=10), Size(horizon=200, seeds=3, quick=True)
+place = "{:,} candidates".format  # the environment's name in the table
 
 N_CANDIDATES = {True: (10, 100), False: (10, 100, 1000)}
 """In the small world, and in full."""
@@ -57,10 +58,6 @@ X_ONLY = c.X_ONLY.evidence.made_by(lambda env: LinUCB(None, env.dim_x, model="sh
 ORACLE = c.ORACLE.evidence.made_by(lambda env: LinUCBOracle(None, env.dim_x, env.dim_z, model="shared"))
 RANDOM = c.RANDOM.made_by(lambda env: RandomPolicy(None))
 CONTENDERS = (RANDOM, X_ONLY, THEIRS, OURS, ORACLE)
-
-
-def place(n_candidates: int) -> str:
-    return f"{n_candidates:,} candidates"
 
 
 def environment(n_candidates: int, seed: int) -> DecisionSetEnvironment:

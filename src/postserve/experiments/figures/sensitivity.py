@@ -23,6 +23,7 @@ ABOUT = (
     "with the learnt prior, seed by seed."
 )
 FULL, QUICK = Size(horizon=1000, seeds=10), Size(horizon=300, seeds=3, quick=True)
+place = "{} = {:g}".format  # the environment's name in the table
 
 DIMS: Any = {"dim_x": 20, "n_arms": 5}
 OURS, X_ONLY = c.POLINUCB.evidence, c.X_ONLY.evidence
@@ -62,10 +63,6 @@ def sweeps() -> dict[str, Sweep]:
             lambda value, seed: _partly_hidden(seed, value),
         ),
     }
-
-
-def place(sweep: str, value: float) -> str:
-    return f"{sweep} = {value:g}"
 
 
 def cells(size: Size) -> list[Cell]:
