@@ -141,7 +141,7 @@ NO_REGRET = dict.fromkeys(
 def _files(planned: Plan, study: Study, summary: list[Row]) -> dict[str, bytes]:
     figure, size = planned.figure, planned.size
     section = {
-        "title": figure.title + (" (--quick: a small world, few rounds and seeds)" if size.quick else ""),
+        "title": figure.title + (" (--quick)" if size.quick else ""),
         "headline": _headline(planned, study),
         "about": figure.about,
         # A small world with few seeds cannot settle anything.

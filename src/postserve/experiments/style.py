@@ -100,9 +100,10 @@ def draw_growth(
     bound: tuple[FloatArray, str] | None = None,
 ) -> None:
     """Curves on logarithmic axes, each named with its slope, rates as lines of that slope, and a bound."""
+    both_priors = len({contender.label for contender in slopes}) < len(slopes)
     for contender, slope in slopes.items():
-        curves = study.curves(environment, contender)
-        draw_band(axes, study.rounds, curves, label=f"{contender.label}: {slope.text}", **contender.line)
+        label = f"{contender.name if both_priors else contender.label}: {slope.text}"
+        draw_band(axes, study.rounds, study.curves(environment, contender), label=label, **contender.line)
     ends = {contender: float(study.final(environment, contender).mean()) for contender in slopes}
     late = study.rounds[study.rounds >= study.horizon // 10]
     for (power, text), dashes in zip(rates, (":", "-.", "--"), strict=False):
