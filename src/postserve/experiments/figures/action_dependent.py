@@ -10,11 +10,10 @@ from postserve.context_maps import PerArmMap
 from postserve.environments import ActionDependentEnvironment
 from postserve.environments.action_dependent import Maps
 from postserve.experiments import contenders as c
-from postserve.experiments import style
+from postserve.experiments import rates, style
 from postserve.experiments.bounds import CONSTANTS, DRAWN, bounds_of, lies_below
 from postserve.experiments.claims import compared, ordered
 from postserve.experiments.figure import Claim, Row, Size, contest
-from postserve.experiments.rates import grows_within, in_random_rounds, late_slope, slope_over, with_rates
 from postserve.experiments.statistics import Slope, mean_and_error
 from postserve.experiments.study import Cell, Study
 from postserve.theory import Kind, rate
@@ -82,7 +81,7 @@ def numbers(study: Study) -> list[int]:
 
 def shares(study: Study, kind: str, contender: c.Contender) -> list[FloatArray]:
     """Final regret in rounds of random play: gaps grow with the number of arms."""
-    return in_random_rounds(study, contender, [place(kind, n) for n in numbers(study)])
+    return rates.in_random_rounds(study, contender, [place(kind, n) for n in numbers(study)])
 
 
 def price(study: Study) -> list[FloatArray]:
@@ -92,7 +91,7 @@ def price(study: Study) -> list[FloatArray]:
 
 
 def price_slope(study: Study) -> Slope:
-    return slope_over(numbers(study), price(study))
+    return rates.slope_over(numbers(study), price(study))
 
 
 def bounds(study: Study, kind: Maps) -> FloatArray:
@@ -102,12 +101,12 @@ def bounds(study: Study, kind: Maps) -> FloatArray:
 def claims(study: Study) -> list[Claim]:
     separate, shared = both = [place(kind, MIDDLE) for kind in KINDS]
     paid = ", ".join(f"{mean_and_error(each)[0]:.1f}" for each in price(study))
-    slope, late = price_slope(study), late_slope(study, separate, ONE)
+    slope, late = price_slope(study), rates.late_slope(study, separate, ONE)
     return [
         *(lies_below(study, place(kind, MIDDLE), APART, bounds(study, kind)) for kind in KINDS),
-        grows_within(study, separate, APART, RATE),
-        grows_within(study, shared, APART, RATE),
-        grows_within(study, shared, ONE, RATE),
+        rates.grows_within(study, separate, APART, RATE),
+        rates.grows_within(study, shared, APART, RATE),
+        rates.grows_within(study, shared, ONE, RATE),
         Claim(
             f"The price of a map for each arm where one would do: {paid} times the regret with "
             f"{', '.join(map(str, numbers(study)))} arms, growing with exponent {slope}; held if it is above "
@@ -126,7 +125,7 @@ def claims(study: Study) -> list[Claim]:
 
 
 def _over_arms(study: Study, kind: str, contender: c.Contender) -> Claim:
-    slope = slope_over(numbers(study), shares(study, kind, contender))
+    slope = rates.slope_over(numbers(study), shares(study, kind, contender))
     return Claim(
         f"{kind} phi: {contender} has a final regret, in rounds of random play, that grows with the number "
         f"of arms with exponent {slope}. The bound's 1/2 is for the worst world at each T. Here gaps are "
@@ -137,7 +136,7 @@ def _over_arms(study: Study, kind: str, contender: c.Contender) -> Claim:
 
 
 def summary(study: Study) -> list[Row]:
-    return with_rates(study, study.summary(), {APART.name: RATE, ONE.name: RATE})
+    return rates.with_rates(study, study.summary(), {APART.name: RATE, ONE.name: RATE})
 
 
 def draw(study: Study) -> Any:
@@ -145,9 +144,11 @@ def draw(study: Study) -> Any:
         *growths, over_arms, ratio = axes[0]
         for panel, kind in zip(growths, KINDS, strict=True):
             where = place(kind, MIDDLE)
-            slopes = {each: late_slope(study, where, each) for each in CONTENDERS if study.has(where, each)}
-            rates, bound = [(RATE, f"proposition 2: slope {RATE:g}")], bounds(study, kind).mean(axis=0)
-            style.draw_growth(panel, study, where, slopes, rates, (bound, DRAWN))
+            slopes = {
+                each: rates.late_slope(study, where, each) for each in CONTENDERS if study.has(where, each)
+            }
+            stated, bound = [(RATE, f"proposition 2: slope {RATE:g}")], bounds(study, kind).mean(axis=0)
+            style.draw_growth(panel, study, where, slopes, stated, (bound, DRAWN))
             panel.set_title(f"{where}: growth")
         growths[0].set_ylabel("cumulative regret")
         _draw_arms(over_arms, study)
@@ -160,7 +161,7 @@ def _draw_arms(panel: Any, study: Study) -> None:
     n_arms, lowest = numbers(study), np.inf
     for kind, contender in product(KINDS, (ONE, APART)):
         columns = shares(study, kind, contender)
-        label = f"{kind} phi, {contender.label}: {slope_over(n_arms, columns).text}"
+        label = f"{kind} phi, {contender.label}: {rates.slope_over(n_arms, columns).text}"
         style.draw_points(panel, n_arms, columns, contender, label=label, **MARKERS[kind])
         lowest = min(lowest, *(column.mean() for column in columns))
     _draw_power(panel, n_arms, 0.7 * lowest)

@@ -6,11 +6,10 @@ from typing import Any
 from postserve.context_maps import RidgeMap
 from postserve.environments import DecisionSetEnvironment
 from postserve.experiments import contenders as c
-from postserve.experiments import style
+from postserve.experiments import rates, style
 from postserve.experiments.bounds import CONSTANTS, DRAWN, bounds_of, lies_below
 from postserve.experiments.claims import compared, ordered
 from postserve.experiments.figure import Claim, Row, Size, contest
-from postserve.experiments.rates import grows_within, in_random_rounds, late_slope, slope_over, with_rates
 from postserve.experiments.statistics import Slope
 from postserve.experiments.study import Cell, Study
 from postserve.policies import LinUCB, LinUCBOracle, LinUCBPhiHat, PoLinUCB, RandomPolicy
@@ -85,7 +84,7 @@ def numbers(study: Study) -> list[int]:
 def slope_over_candidates(study: Study, contender: c.Contender) -> Slope:
     """Of the final regret in rounds of random play, since the best of many is better than that of few."""
     places = [place(n) for n in numbers(study)]
-    return slope_over(numbers(study), in_random_rounds(study, contender, places))
+    return rates.slope_over(numbers(study), rates.in_random_rounds(study, contender, places))
 
 
 def bounds(study: Study, n: int) -> FloatArray:
@@ -96,7 +95,7 @@ def claims(study: Study) -> list[Claim]:
     slope = slope_over_candidates(study, OURS)
     return [
         *(lies_below(study, place(n), OURS, bounds(study, n)) for n in numbers(study)),
-        *(grows_within(study, where, OURS, RATE) for where in study.environments),
+        *(rates.grows_within(study, where, OURS, RATE) for where in study.environments),
         Claim(
             f"The rate does not depend on the number of candidates: {OURS}'s final regret, in rounds of "
             f"random play, grows with it with exponent {slope}; held if the interval is below 0.25, half "
@@ -109,7 +108,7 @@ def claims(study: Study) -> list[Claim]:
 
 
 def summary(study: Study) -> list[Row]:
-    return with_rates(study, study.summary(ORACLE), {OURS.name: RATE})
+    return rates.with_rates(study, study.summary(ORACLE), {OURS.name: RATE})
 
 
 def draw(study: Study) -> Any:
@@ -118,14 +117,14 @@ def draw(study: Study) -> Any:
     with style.picture(1, 3, height=5.2, width=4.8) as (made, axes):
         *growths, last = axes[0]
         for panel, n in zip(growths, (n_candidates[0], n_candidates[-1]), strict=True):
-            slopes = {contender: late_slope(study, place(n), contender) for contender in CONTENDERS}
-            rates, bound = [(RATE, f"proposition 3: slope {RATE:g}")], bounds(study, n).mean(axis=0)
-            style.draw_growth(panel, study, place(n), slopes, rates, (bound, DRAWN))
+            slopes = {contender: rates.late_slope(study, place(n), contender) for contender in CONTENDERS}
+            stated, bound = [(RATE, f"proposition 3: slope {RATE:g}")], bounds(study, n).mean(axis=0)
+            style.draw_growth(panel, study, place(n), slopes, stated, (bound, DRAWN))
             panel.set_title(f"{place(n)}: growth")
         growths[0].set_ylabel("cumulative regret")
         for contender in CONTENDERS[1:]:
             label = f"{contender.label}: {slope_over_candidates(study, contender).text}"
-            columns = in_random_rounds(study, contender, places)
+            columns = rates.in_random_rounds(study, contender, places)
             style.draw_points(last, n_candidates, columns, contender, label=label)
         last.set(xscale="log", yscale="log", ylabel="regret, in rounds of random play")
         last.set_title(f"over candidates, T = {study.horizon:,}")
