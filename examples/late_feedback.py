@@ -14,9 +14,8 @@ from postserve import PoLinUCB, RidgeMap
 
 ROUNDS, Z_DELAY, REWARD_DELAY = 1000, 10, 50
 world, rng = np.random.default_rng(0), np.random.default_rng(1)
-policy = PoLinUCB(
-    2, RidgeMap(dim_x=2, dim_z=1), missing_z="impute"
-)  # a z that never comes becomes phi_hat(x)
+# A z that never comes becomes phi_hat(x).
+policy = PoLinUCB(2, RidgeMap(dim_x=2, dim_z=1), missing_z="impute")
 open_decisions, without_z, right = {}, 0, []
 
 for t in range(ROUNDS):
