@@ -173,7 +173,7 @@ def draw(study: Study) -> Any:
                 interval = ratio(study, setting, family)
                 style.draw_interval(panel, row, interval, color=setting.colour, marker=setting.marker)
             panel.axvline(1.0, color=style.REFERENCE, linewidth=1)
-            panel.set_xlabel(f"regret, as a ratio to {family.in_use}")
+            panel.set_xlabel("regret, as a ratio to the setting in use")
             panel.set_title(family.title, fontsize=8.5)
             style.name_rows(panel, family.settings)
         for panel in list(axes.flat)[len(found) :]:
