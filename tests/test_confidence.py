@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_ndtr
 
 from postserve import confidence as c
 
@@ -95,3 +96,21 @@ def test_map_radii_at_known_values() -> None:
         dim_z=2,
     ) == pytest.approx(0.3 * np.linalg.norm(each))
     assert c.map_radius_posterior(width=2.0, noise_scale=[0.3, 0.4]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n", [*range(1, 31), 50, 100, 300, 1_000, 10_000, 100_000, 1_000_000])
+def test_the_expected_maximum_of_normals_is_that_of_numerical_integration(n: int) -> None:
+    """E max = ∫ (1 - F^n) over x > 0 - ∫ F^n over x < 0; the fitted formula is within 0.5% of it."""
+    x = np.linspace(0.0, 12.0, 24_001)
+    above, below = -np.expm1(n * log_ndtr(x)), np.exp(n * log_ndtr(-x))
+    assert c.expected_maximum(n) == pytest.approx(np.trapezoid(above - below, x), rel=0.005, abs=1e-9)
+
+
+def test_automatic_exploration_grows_with_the_candidates_and_with_rounds_per_weight() -> None:
+    """At least 1; sqrt(m_10² + log(1 + 30/20)) with m_10 = 1.5388."""
+    assert c.posterior_exploration(candidates=3, n_weights=12, rounds=0) == 1.0
+    given = c.posterior_exploration(candidates=10, n_weights=20, rounds=30)
+    assert given == pytest.approx(np.sqrt(1.5388**2 + np.log(2.5)), rel=0.005)
+    grid = [c.posterior_exploration(k, 10, t) for t in (0, 10, 1000) for k in (4, 10, 100, 10_000)]
+    assert (np.diff(np.reshape(grid, (3, 4)), axis=0) > 0.0).all()
+    assert (np.diff(np.reshape(grid, (3, 4)), axis=1) > 0.0).all()

@@ -30,6 +30,7 @@ Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
 """A ridge: learnt from the evidence, one number, or one number per block."""
 
 ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | float
+Exploration: TypeAlias = Literal["auto"] | float
 MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
 Model: TypeAlias = Literal["disjoint", "shared", "hybrid"]
 Optimism: TypeAlias = Literal["plugin", "joint", "bound"]

@@ -13,7 +13,7 @@ from postserve.linalg.kernels.models import UNDECIDED
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
-from postserve.types import ArmRadius, FloatArray, IntArray, Model, Ridge
+from postserve.types import ArmRadius, Exploration, FloatArray, IntArray, Model, Ridge
 from postserve.validation import flag, number, one_of, one_of_or_number
 
 ONE = np.ones(1)
@@ -25,7 +25,7 @@ class ArmOptions(TypedDict, total=False):
     model: Model
     ridge: Ridge
     arm_radius: ArmRadius
-    exploration: float
+    exploration: Exploration
     intercept: bool
     noise_scale: float
     w_bound: float
@@ -37,14 +37,16 @@ class ArmModels:
     """Per arm: w_hat = A^{-1} b, A = Lambda + sum u u^T, b = sum r u, and ||w - w_hat||_A <= zeta.
 
     `ridge`: "evidence" (prior and noise learnt from the rounds), a number (the paper), or a pair for x and z
-    (an intercept goes with x). `arm_radius`, zeta, is multiplied by `exploration`: "posterior" (the noise
-    scale: the width is then the posterior standard deviation), "determinant" or "closed_form" (the Confidence
-    Ellipsoid lemma, from the noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a
-    number. The noise scale is `noise_scale`, or learnt with evidence. `intercept` appends a constant 1 to u
-    as a block of its own. `model`: "disjoint" (one w per arm), "shared" (one w for all arms, for arms that
-    differ in their contexts and for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a,
-    after Li et al. 2010: what an arm teaches w_0 helps all arms and stays when it is removed; `w_bound` then
-    bounds all these weights together).
+    (an intercept goes with x). `arm_radius`, zeta: "posterior" (the noise scale: the width is then the
+    posterior standard deviation), "determinant" or "closed_form" (the Confidence Ellipsoid lemma, from the
+    noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a number. `exploration`
+    multiplies zeta: a number, or "auto", which with "posterior" grows with the eligible arms and the rounds
+    (`confidence.posterior_exploration`; candidates that share weights count as at most dim) and otherwise is
+    1. The noise scale is `noise_scale`, or learnt with evidence. `intercept` appends a constant 1 to u as a
+    block of its own. `model`: "disjoint" (one w per arm), "shared" (one w for all arms, for arms that differ
+    in their contexts and for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a, after
+    Li et al. 2010: what an arm teaches w_0 helps all arms and stays when it is removed; `w_bound` then bounds
+    all these weights together).
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ArmModels:
         model: Model = "disjoint",
         ridge: Ridge = "evidence",
         arm_radius: ArmRadius = "posterior",
-        exploration: float = 1.0,
+        exploration: Exploration = "auto",
         intercept: bool = False,
         noise_scale: float = 1.0,
         w_bound: float = 2.0,
@@ -66,7 +68,7 @@ class ArmModels:
         self.arm_radius = one_of_or_number("arm_radius", arm_radius, forms, least=0.0)
         if arm_radius == "closed_form" and u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number with arm_radius='closed_form'")
-        self.exploration = number("exploration", exploration, least=0.0)
+        self.exploration = one_of_or_number("exploration", exploration, ("auto",), least=0.0)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.w_bound = number("w_bound", w_bound, least=0.0)
         self.u_bound = None if u_bound is None else number("u_bound", u_bound, above=0.0)
@@ -84,8 +86,10 @@ class ArmModels:
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self._reward = np.zeros(1)  # an array of one, made once
+        self._follows_rule = self.exploration == "auto" and self.arm_radius == "posterior"
+        self.multiplier = 1.0 if self.exploration == "auto" else self.exploration
         constant = not isinstance(self.arm_radius, str)
-        self._constant_radius = np.array([self.exploration * self.arm_radius]) if constant else None
+        self._constant_radius = np.array([self.multiplier * self.arm_radius]) if constant else None
 
     @property
     def scale_free(self) -> bool:
@@ -144,13 +148,22 @@ class ArmModels:
         return math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
 
     def radius(self, slots: IntArray) -> FloatArray:
-        """zeta of each arm times exploration; one number if it is the same for all."""
+        """zeta of each of the eligible arms times exploration; one number if it is the same for all."""
+        if not self._follows_rule:
+            return self.zeta(slots)
+        n, dim = len(slots), self.models.dim
+        candidates, n_weights = (n, n * dim) if self._own else (min(n, dim), dim)
+        rounds = self.models.prior.updates  # which neither forgetting nor removing an arm lowers
+        return np.array([confidence.posterior_exploration(candidates, n_weights, rounds) * self.noise()])
+
+    def zeta(self, slots: IntArray) -> FloatArray:
+        """zeta of each arm times exploration, "auto" counting as 1; one number if it is the same for all."""
         if self._constant_radius is not None:
             return self._constant_radius
         prior = self.models.prior
         noise = math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
         if self.arm_radius == "posterior":
-            return np.array([self.exploration * noise])
+            return np.array([self.multiplier * noise])
         ellipsoid = self.models.ellipsoid(self.models_of(slots))
         ridge, bounds = ellipsoid.ridge, {"delta": self.delta, "w_bound": self.w_bound}
         common: Any = {"ridge": ridge, "noise_scale": noise, **bounds}
@@ -160,7 +173,7 @@ class ArmModels:
             assert self.u_bound is not None  # checked on construction
             n, longest = ellipsoid.pulls, self.u_bound * ellipsoid.stretch
             zeta = confidence.arm_radius_closed_form(pulls=n, dim_u=len(ridge), u_bound=longest, **common)
-        return np.asarray(self.exploration * zeta)
+        return np.asarray(self.multiplier * zeta)
 
     def score(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> FloatArray:
         """max over the ellipsoid of u·w = u·w_hat + zeta ||u||_{A^{-1}}, for row i under slots[i].

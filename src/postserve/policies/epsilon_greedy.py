@@ -24,6 +24,7 @@ class EpsilonGreedy(Persistent):
 
     >>> from postserve import LinUCB
     >>> policy = EpsilonGreedy(LinUCB(n_arms=2, dim_x=1), epsilon=0.2)
+    >>> policy.update([1.0], 0, None, reward=0.0)
     >>> policy.update([1.0], 1, None, reward=1.0)
     >>> policy.propensities([1.0])
     array([0.1, 0.9])

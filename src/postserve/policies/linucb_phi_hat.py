@@ -114,7 +114,7 @@ class LinUCBPhiHat(PoLinUCB):
         else:
             n, dim_u = ellipsoid.pulls, len(ellipsoid.ridge)
             zeta = confidence.phi_hat_radius_closed_form(pulls=n, dim_u=dim_u, **common)
-        return np.asarray(arms.exploration * zeta)
+        return np.asarray(arms.multiplier * zeta)
 
     def _map_error(self, x: FloatArray, slot: int) -> float:
         """e_s, where the radius needs it."""

@@ -21,11 +21,12 @@ class PoLinTS(PoLinUCB):
     """Draws phi and every w_a from their posteriors, and takes the arm that is best in the draw.
 
     Algorithm 1 with line 3 replaced: phi(x) by the map's `sample`, w_a ~ N(w_hat_a, zeta² A_a^{-1}), zeta
-    being `arm_radius` times `exploration`. How often each arm is best is counted in `draws` draws, and the
-    arm is drawn from these shares, so its propensity is exact and logs can be evaluated. A share `floor` of
-    all choices is spread evenly over the k eligible arms, so each has a propensity of at least floor/k. The
-    counting draws have their own stream, from `seed` and the number of updates; `select` takes one number
-    from its rng. The other options are those of `PoLinUCB`.
+    being `arm_radius` times `exploration`, where "auto" is 1: draws from the posterior explore by themselves.
+    How often each arm is best is counted in `draws` draws, and the arm is drawn from these shares, so its
+    propensity is exact and logs can be evaluated. A share `floor` of all choices is spread evenly over the k
+    eligible arms, so each has a propensity of at least floor/k. The counting draws have their own stream,
+    from `seed` and the number of updates; `select` takes one number from its rng. The other options are those
+    of `PoLinUCB`.
 
     >>> from postserve import RidgeMap
     >>> policy = PoLinTS(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1), floor=0.1)
@@ -64,6 +65,10 @@ class PoLinTS(PoLinUCB):
 
     def _chances(self, scores: FloatArray) -> FloatArray:
         return scores
+
+    def _radius(self, slots: IntArray) -> FloatArray:
+        """Line 7 for draws: with "auto" the posterior itself, not so many of its standard deviations."""
+        return self._arms.zeta(slots)
 
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """The probability of each slot: how often it is best, plus its share of the floor."""
