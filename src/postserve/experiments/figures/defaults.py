@@ -9,18 +9,18 @@ import numpy as np
 
 from postserve.environments import SyntheticEnvironment
 from postserve.experiments import contenders as c
-from postserve.experiments import style
+from postserve.experiments import many_arms, style
 from postserve.experiments.claims import with_failures
 from postserve.experiments.figure import Claim, Row, Size, contest
 from postserve.experiments.statistics import mean_and_error
 from postserve.experiments.study import Cell, Study
-from postserve.types import FloatArray
+from postserve.types import Exploration, FloatArray
 
 TITLE = "Where the defaults come from"
 ABOUT = (
     "Six worlds with other phi, dimensions, scales, noises and seeds than the figures'. Settings are "
-    "compared with the one in use by the geometric mean of regret over the worlds, seed by seed; the one in "
-    "use stays unless another has less regret by more than two standard errors."
+    "compared with the one in use by the geometric mean of regret over the worlds, seed by seed. Exploration "
+    "is also compared over numbers of arms, dimensions and noises, in worlds without z."
 )
 FULL, QUICK = Size(horizon=1000, seeds=12), Size(horizon=100, seeds=2, quick=True)
 
@@ -66,9 +66,11 @@ def _world(shape: str, options: Mapping[str, Any], seed: int) -> SyntheticEnviro
 
 def families() -> list[Family]:
     """Optimism and its multipliers, the exploration of the others, the radius of each with ridge 1."""
-    scales = ((1.0, 0.1), (1.0, 0.3), (1.0, 1.0), (0.5, 0.1), (0.5, 0.3))
+    explorations: tuple[Exploration, ...] = ("auto", 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+    scales: tuple[tuple[Exploration, float], ...]
+    scales = (("auto", 0.1), ("auto", 0.3), ("auto", 1.0), (1.0, 0.1), (1.0, 0.3))
     optimism = [
-        *(_optimism("plugin", e, 1.0) for e in (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
+        *(_optimism("plugin", e, 1.0) for e in explorations),
         *(_optimism(kind, e, scale) for kind in ("bound", "joint") for e, scale in scales),
     ]
     literal = [
@@ -78,7 +80,7 @@ def families() -> list[Family]:
     explorers = (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ROBUST, c.ORACLE)
     fixed = (c.X_ONLY, c.X_AND_FEATURES, c.BEFORE, c.AFTER, c.ORACLE, c.POLINUCB)
     return [
-        Family("optimism, exploration and radius_scale of poLinUCB", optimism, "plugin, exploration 1"),
+        Family("optimism, exploration and radius_scale of poLinUCB", optimism, "plugin, exploration auto"),
         Family("optimism of poLinUCB with ridge 1", literal, "ridge 1, plugin, radius_scale 1"),
         *(_exploration(each.evidence) for each in explorers),
         *(_radius(each) for each in fixed),
@@ -86,9 +88,10 @@ def families() -> list[Family]:
 
 
 def _exploration(contender: c.Contender) -> Family:
-    name = f"{contender.label}, exploration "
-    settings = [contender.with_options(f"{name}{e:g}", exploration=e) for e in (0.3, 0.5, 1.0, 1.5, 2.0)]
-    return Family(f"exploration of {contender.label}", settings, f"{name}1")
+    name, constants = f"{contender.label}, exploration ", (0.5, 1.0, 1.5, 2.0)
+    settings = [contender.with_options(f"{name}{e:g}", exploration=e) for e in constants]
+    automatic = contender.with_options(f"{name}auto")
+    return Family(f"exploration of {contender.label}", [automatic, *settings], automatic.name)
 
 
 def _radius(contender: c.Contender) -> Family:
@@ -97,12 +100,13 @@ def _radius(contender: c.Contender) -> Family:
     return Family(f"constant radius of {contender} with ridge 1", settings, f"{name}{c.PAPER_RADIUS:g}")
 
 
-def _optimism(kind: str, exploration: float, scale: float) -> c.Contender:
-    name = f"{kind}, exploration {exploration:g}" + (f", radius_scale {scale:g}" if kind != "plugin" else "")
+def _optimism(kind: str, exploration: Exploration, scale: float) -> c.Contender:
+    multiplier = exploration if isinstance(exploration, str) else f"{exploration:g}"
+    name = f"{kind}, exploration {multiplier}" + (f", radius_scale {scale:g}" if kind != "plugin" else "")
     return c.POLINUCB.evidence.with_options(name, **_options(kind, exploration, scale))
 
 
-def _options(kind: str, exploration: float, scale: float) -> Any:
+def _options(kind: str, exploration: Exploration, scale: float) -> Any:
     make_map = partial(c.map_on_h, radius_scale=scale)
     return {"optimism": kind, "exploration": exploration, "make_map": make_map}
 
@@ -110,7 +114,13 @@ def _options(kind: str, exploration: float, scale: float) -> Any:
 def cells(size: Size) -> list[Cell]:
     worlds = {name: partial(_world, shape, options) for name, (shape, options) in WORLDS.items()}
     contenders = [setting for family in families() for setting in family.settings]
-    return contest(size, worlds, contenders, range(FIRST_SEED, FIRST_SEED + size.seeds))
+    seeds = range(FIRST_SEED, FIRST_SEED + size.seeds)
+    arms = many_arms.ARMS[1:2] if size.quick else many_arms.ARMS
+    explorers = many_arms.settings(c.X_ONLY.evidence)
+    return [
+        *contest(size, worlds, contenders, seeds),
+        *contest(size, many_arms.worlds(arms), explorers, seeds),
+    ]
 
 
 def settings(size: Size) -> dict[str, str]:
@@ -119,13 +129,16 @@ def settings(size: Size) -> dict[str, str]:
         f"{MIDDLE['dim_z']} dimensions, {MIDDLE['n_arms']} arms; {'; '.join(WORLDS)}",
         "ratio": "of final regrets to that of the setting in use, the geometric mean over worlds; the "
         "interval is two standard errors over seeds",
+        "exploration over arms": "LinUCB where the means of the arms are N(0, 1), with one x for all rounds "
+        "or x of N(0, I/dim); constants are numbers of posterior standard deviations (sd); the mean regret "
+        "over seeds, as a ratio to that of auto",
         "seeds": f"from {FIRST_SEED:,} on, which no other figure has",
     }
 
 
 def compare(study: Study, one: str, other: str) -> tuple[float, float]:
     """Mean log ratio of final regrets over the worlds, and its standard error over seeds."""
-    logs = [np.log(study.final(world, one) / study.final(world, other)) for world in study.environments]
+    logs = [np.log(study.final(world, one) / study.final(world, other)) for world in WORLDS]
     return mean_and_error(np.mean(logs, axis=0))
 
 
@@ -150,7 +163,25 @@ def claims(study: Study) -> list[Claim]:
             f"{family.title[0].upper()}{family.title[1:]}: no setting has less regret than {family.in_use}, "
         )
         found.append(with_failures(f"{text}which is in use, by two standard errors.", better))
-    return found
+    return [*found, _automatic(study)]
+
+
+def _automatic(study: Study) -> Claim:
+    """Automatic exploration against the best constant of each world."""
+    ratios = many_arms.over_best_constant(study, _places(study))
+    worst = max(ratios, key=lambda place: ratios[place])
+    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    return Claim(
+        f"Over {len(ratios)} worlds with few and many arms, automatic exploration has at most 1.6 times the "
+        "regret of the constant that is best in each, and 1.15 times on average; it has "
+        f"{ratios[worst]:.2f} ({worst}) and {mean:.2f}.",
+        ratios[worst] <= 1.6 and mean <= 1.15,
+    )
+
+
+def _places(study: Study) -> list[str]:
+    """The worlds in which exploration is compared over arms."""
+    return [place for place in study.environments if place not in WORLDS]
 
 
 def summary(study: Study) -> list[Row]:
@@ -162,12 +193,18 @@ def summary(study: Study) -> list[Row]:
             mean, low, high = ratio(study, setting, family)
             numbers = {"final_ratio_mean": mean, "low": low, "high": high}
             rows.append({"policy": setting.name, **shared, **numbers, **about})
+    about = {"table": "exploration over arms", "names": "setting", "in_use": many_arms.AUTO}
+    for part, places in many_arms.slices(_places(study)).items():
+        for name in (*many_arms.CONSTANT_NAMES, many_arms.AUTO):
+            mean, low, high = many_arms.ratio(study, places, name)
+            numbers = {"final_ratio_mean": mean, "low": low, "high": high}
+            rows.append({"policy": name, **shared, "environment": part, **numbers, **about})
     return rows
 
 
 def draw(study: Study) -> Any:
     found = families()
-    with style.picture(-(-len(found) // 3), 3, height=3.0, width=5.4) as (made, axes):
+    with style.picture(len(found) // 3 + 1, 3, height=3.0, width=5.4) as (made, axes):
         for panel, family in zip(axes.flat, found, strict=False):
             for row, setting in enumerate(reversed(family.settings)):
                 interval = ratio(study, setting, family)
@@ -176,6 +213,21 @@ def draw(study: Study) -> Any:
             panel.set_xlabel("regret, as a ratio to the setting in use")
             panel.set_title(family.title, fontsize=8.5)
             style.name_rows(panel, family.settings)
-        for panel in list(axes.flat)[len(found) :]:
+        _draw_arms(study, axes.flat[len(found)])
+        for panel in list(axes.flat)[len(found) + 1 :]:
             panel.set_axis_off()
         return made
+
+
+def _draw_arms(study: Study, panel: Any) -> None:
+    """Each constant's regret over automatic exploration's, by the number of arms."""
+    parts = {name: places for name, places in many_arms.slices(_places(study)).items() if "arms" in name}
+    arms = [int(name.split()[0]) for name in parts]
+    for name in many_arms.CONSTANT_NAMES:
+        ratios = [many_arms.ratio(study, places, name).value for places in parts.values()]
+        panel.plot(arms, ratios, marker="o", markersize=3, label=name)
+    panel.axhline(1.0, color=style.REFERENCE, linewidth=1)
+    panel.set(xscale="log", yscale="log", ylabel="regret, as a ratio to auto")
+    style.name_values(panel, arms, "arms")
+    panel.set_title("exploration of LinUCB(x) over arms", fontsize=8.5)
+    panel.legend(fontsize=6.5)
