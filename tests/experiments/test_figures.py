@@ -448,3 +448,22 @@ def test_a_setting_with_less_regret_than_the_one_in_use_is_named() -> None:
     row = defaults.summary(found)[1]
     assert row["low"] < row["final_ratio_mean"] < row["high"]
     assert row["final_ratio_mean"] == pytest.approx(0.9, abs=0.01)
+
+
+def test_automatic_exploration_is_compared_with_the_best_constant_of_each_world() -> None:
+    """Regrets of 6 and 3 against 2 and 4 of the best constants: ratios of 3 and 3/4."""
+    places = ["2 arms, one x, noise 1", "9 arms, one x, noise 1"]
+    rows = [
+        (place, name, seed, 1, regret * (1.0 + 0.1 * seed))
+        for place, best, automatic in zip(places, (2.0, 4.0), (6.0, 3.0), strict=True)
+        for name, regret in ((many_arms.AUTO, automatic), *((n, best) for n in many_arms.CONSTANT_NAMES))
+        for seed in range(3)
+    ]
+    study = Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
+    ratios = many_arms.over_best_constant(study, places)
+    assert list(ratios.values()) == pytest.approx([3.0, 0.75])
+    assert many_arms.ratio(study, places, many_arms.AUTO, "2 sd") == pytest.approx([1.5] * 3)
+    assert many_arms.slices(places)["9 arms"] == places[1:]
+    claim = defaults.claim_on_arms(study)
+    assert claim.held is False
+    assert "it has 3.00 (2 arms, one x, noise 1) and 1.50" in claim.text

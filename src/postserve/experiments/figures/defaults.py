@@ -163,10 +163,10 @@ def claims(study: Study) -> list[Claim]:
             f"{family.title[0].upper()}{family.title[1:]}: no setting has less regret than {family.in_use}, "
         )
         found.append(with_failures(f"{text}which is in use, by two standard errors.", better))
-    return [*found, _automatic(study)]
+    return [*found, claim_on_arms(study)]
 
 
-def _automatic(study: Study) -> Claim:
+def claim_on_arms(study: Study) -> Claim:
     """Automatic exploration against the best constant of each world."""
     ratios = many_arms.over_best_constant(study, _places(study))
     worst = max(ratios, key=lambda place: ratios[place])
