@@ -5,6 +5,7 @@ beta_t = sqrt(max(1, m_k)² + log(1 + t/n_weights)), and with constants, over th
 world: 10 to 100,000 candidates in 1 to 100 dimensions, the same in all rounds or fresh in each.
 """
 
+import argparse
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -43,7 +44,7 @@ class World(NamedTuple):
     @property
     def seeds(self) -> int:
         """Fewer where a run takes long."""
-        return max(2, min(16, MOST[False] // self.price))
+        return max(2, min(8, MOST[False] // self.price))
 
 
 Rule = Callable[[World, int], float]
@@ -106,10 +107,11 @@ def regret(
 
 
 def worlds() -> Iterator[World]:
-    """All that are not too large; one-hot candidates are at most dim."""
+    """All that are not too large, and not alike: one-hot sets beyond dim, large sets in one dimension."""
     for each in product(range(len(KINDS)), (False, True), NUMBERS, DIMS, NOISES):
         world = World(*each)
-        if world.price <= MOST[world.fresh] and not (world.kind == ONE_HOT and world.n > world.dim):
+        most = world.dim if world.kind == ONE_HOT else 1_000 if world.dim == 1 else world.n
+        if world.price <= MOST[world.fresh] and world.n <= most:
             yield world
 
 
@@ -124,8 +126,10 @@ def mean_regrets(world: World) -> list[float]:
 
 
 def main() -> None:
-    found = list(worlds())
-    regrets = np.maximum(Parallel(n_jobs=2)(delayed(mean_regrets)(world) for world in found), 0.01)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=2)
+    processes, found = parser.parse_args().processes, list(worlds())
+    regrets = np.maximum(Parallel(n_jobs=processes)(delayed(mean_regrets)(world) for world in found), 0.01)
     ratios = regrets / regrets[:, : len(CONSTANTS)].min(axis=1, keepdims=True)
     parts: dict[str, list[bool]] = {
         **{f"{name}, {'fresh' if fresh else 'fixed'}": [w.kind == kind and w.fresh == fresh for w in found]
