@@ -1,8 +1,9 @@
 """State as named arrays and a JSON header with a version: no pickle, nothing executed on loading.
 
 A saved object is its constructor's arguments and its arrays. Arguments that are themselves
-persistent nest under a dotted name (``context_map.gram``); objects that arrays cannot carry (a
-callable, a scikit-learn estimator) are named in the header and handed back on loading.
+persistent nest under a dotted name (``context_map.gram``), those in a list under their place in it
+(``maps.0.gram``); objects that arrays cannot carry (a callable, a scikit-learn estimator) are named in
+the header and handed back on loading.
 """
 
 import copy
@@ -156,6 +157,14 @@ def arrays_of(item: Persistent) -> Arrays:
     return found
 
 
+def restore_all(item: Persistent, arrays: "Stored") -> None:
+    """Take back what `arrays_of` gave: the arrays of an object and of what is nested in it."""
+    for name, value in _walk(item, ""):
+        if isinstance(value, Persistent):
+            value._restore(arrays.below(f"{name}."))
+    item._restore(arrays)
+
+
 def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> Persistent:
     """The object that `save` wrote; its class must have been imported."""
     header, arrays = _read(path)
@@ -193,8 +202,9 @@ def differing_settings(one: Persistent, other: Persistent) -> list[str]:
     if type(one) is not type(other):
         return ["class"]
     differ = []
-    for name in sorted({*one._settings, *other._settings}):
-        mine, theirs = one._settings.get(name), other._settings.get(name)
+    ours, others = dict(_flat(one._settings)), dict(_flat(other._settings))
+    for name in sorted({*ours, *others}):
+        mine, theirs = ours.get(name), others.get(name)
         if isinstance(mine, Persistent) and isinstance(theirs, Persistent):
             differ += [f"{name}.{below}" for below in differing_settings(mine, theirs)]
         elif type(mine) is type(theirs) and hasattr(mine, "merge"):
@@ -205,12 +215,21 @@ def differing_settings(one: Persistent, other: Persistent) -> list[str]:
 
 
 def _walk(item: Persistent, prefix: str) -> Iterator[tuple[str, Any]]:
-    for name, value in item._settings.items():
+    for name, value in _flat(item._settings):
         if isinstance(value, Persistent):
             yield prefix + name, value
             yield from _walk(value, f"{prefix}{name}.")
         elif not _is_plain(value):
             yield prefix + name, value
+
+
+def _flat(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Settings by name, the parts of lists that are not plain by their place in them."""
+    for name, value in settings.items():
+        if isinstance(value, list | tuple) and not _is_plain(value):
+            yield from _flat({f"{name}.{i}": part for i, part in enumerate(value)})
+        else:
+            yield name, value
 
 
 def _plain(value: Any) -> Any:
@@ -225,16 +244,19 @@ def _is_plain(value: Any) -> bool:
 
 
 def _describe(item: Persistent) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
     _require_settings(item)
-    for name, value in item._settings.items():
-        if isinstance(value, Persistent):
-            settings[name] = {"state": _describe(value)}
-        elif _is_plain(value):
-            settings[name] = {"value": value}
-        else:
-            settings[name] = {"object": type(value).__name__}
+    settings = {name: _entry(value) for name, value in item._settings.items()}
     return {"class": _class_name(type(item)), "settings": settings}
+
+
+def _entry(value: Any) -> dict[str, Any]:
+    if isinstance(value, Persistent):
+        return {"state": _describe(value)}
+    if _is_plain(value):
+        return {"value": value}
+    if isinstance(value, list | tuple):
+        return {"list": [_entry(part) for part in value]}
+    return {"object": type(value).__name__}
 
 
 def _class_name(cls: type) -> str:
@@ -264,36 +286,47 @@ def _check_node(node: dict[str, Any]) -> None:
     """Raise TypeError or KeyError unless this has the form that `_describe` gives."""
     str.strip(node["class"])
     for entry in dict.values(node["settings"]):
-        ((kind, content),) = dict.items(entry)
-        if kind == "state":
-            _check_node(content)
-        elif kind == "object":
-            str.strip(content)
-        elif kind != "value":
-            raise KeyError(kind)
+        _check_entry(entry)
+
+
+def _check_entry(entry: dict[str, Any]) -> None:
+    ((kind, content),) = dict.items(entry)
+    if kind == "state":
+        _check_node(content)
+    elif kind == "object":
+        str.strip(content)
+    elif kind == "list":
+        for part in list.copy(content):
+            _check_entry(part)
+    elif kind != "value":
+        raise KeyError(kind)
 
 
 def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str, Any]) -> Persistent:
     cls = _find_class(node["class"])
-    arguments: dict[str, Any] = {}
-    for name, entry in node["settings"].items():
-        if "state" in entry:
-            arguments[name] = _build(entry["state"], f"{prefix}{name}.", arrays, objects)
-        elif "value" in entry:
-            arguments[name] = entry["value"]
-        elif prefix + name in objects:
-            arguments[name] = objects.pop(prefix + name)
-        else:
-            raise StateMismatch(
-                f"the state needs the object {prefix + name} as it was when saved (a {entry['object']}), "
-                f"wanted load(path, objects={{{prefix + name!r}: …}})"
-            )
+    settings = node["settings"].items()
+    arguments = {name: _build_entry(entry, prefix + name, arrays, objects) for name, entry in settings}
     try:
         item = cls(**arguments)
     except (TypeError, ValueError, MemoryError, OverflowError) as error:
         raise StateMismatch(f"the state's settings do not fit {node['class']}: {error}") from error
     item._restore(Stored(arrays, prefix))
     return item
+
+
+def _build_entry(entry: dict[str, Any], name: str, arrays: Arrays, objects: dict[str, Any]) -> Any:
+    if "state" in entry:
+        return _build(entry["state"], f"{name}.", arrays, objects)
+    if "value" in entry:
+        return entry["value"]
+    if "list" in entry:
+        return [_build_entry(part, f"{name}.{i}", arrays, objects) for i, part in enumerate(entry["list"])]
+    if name in objects:
+        return objects.pop(name)
+    raise StateMismatch(
+        f"the state needs the object {name} as it was when saved (a {entry['object']}), "
+        f"wanted load(path, objects={{{name!r}: …}})"
+    )
 
 
 def _find_class(name: str) -> type[Persistent]:
