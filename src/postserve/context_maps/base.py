@@ -18,8 +18,9 @@ class SharedMap(HasSteps, abstract=True):
 
     order_free: ClassVar[bool] = False
     """Whether the map is a function of sums, so that the order of updates does not matter."""
-    answers_alike: ClassVar[bool] = True
-    """Whether these methods are not overridden: then policies ask once for all arms, by rows."""
+    answers_alike: bool = True
+    """Whether all arms get the same answers, as they do unless the public methods are overridden: then
+    policies ask once for all arms, by rows."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap, context_rows
+from postserve.context_maps.best import BestMap
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, MeasuresErrors, Merges, RefitsPrior
-from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings
+from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings, restore_all
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector, whole_numbers
 
@@ -130,7 +131,7 @@ class PerArmMap(Persistent):
     def _arrays(self) -> Arrays:
         found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}
         for arm, own in self._maps.items():
-            if not isinstance(own, Persistent) or (isinstance(own, SklearnMap) and own.incremental):
+            if not isinstance(own, Persistent) or not _is_made_of_arrays(own):
                 raise InvalidInput(f"{own!r} cannot be saved for each arm, wanted a map made of arrays")
             found.update({f"maps.{arm}.{name}": array for name, array in arrays_of(own).items()})
         return found
@@ -139,5 +140,11 @@ class PerArmMap(Persistent):
         for arm in arrays.take("arms", (None,), np.int64).tolist():
             own = copy.deepcopy(self.template)
             assert isinstance(own, Persistent)
-            own._restore(arrays.below(f"maps.{arm}."))
+            restore_all(own, arrays.below(f"maps.{arm}."))
             self._maps[arm] = own
+
+
+def _is_made_of_arrays(phi_hat: ContextMap) -> bool:
+    if isinstance(phi_hat, BestMap):
+        return all(map(_is_made_of_arrays, phi_hat.maps))
+    return isinstance(phi_hat, Persistent) and not (isinstance(phi_hat, SklearnMap) and phi_hat.incremental)

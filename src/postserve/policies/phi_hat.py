@@ -26,10 +26,10 @@ class PhiHat:
     """
 
     def __init__(self, context_map: ContextMap, arm_set: ArmSet) -> None:
-        if arm_set.by_row and isinstance(context_map, HoldsArms):
-            raise InvalidInput("context_map has one map per arm, wanted one for all: candidates have no ids")
         self.map = copy.deepcopy(context_map)  # so that two policies can start from the same one
         self._for_all = self.map if isinstance(self.map, SharedMap) and self.map.answers_alike else None
+        if arm_set.by_row and self._for_all is None and isinstance(context_map, HoldsArms):
+            raise InvalidInput("context_map has one map per arm, wanted one for all: candidates have no ids")
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
         self._is_plain = plain_vector_check(self._dim_z)

@@ -1,0 +1,247 @@
+"""Which map, without knowing: several learn side by side, and the best so far answers."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.context_maps.base import SharedMap
+from postserve.context_maps.features import check_probe, probe
+from postserve.errors import InvalidInput
+from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior
+from postserve.state import Arrays, Persistent, Stored
+from postserve.types import FloatArray
+from postserve.validation import (
+    context,
+    errors_as_invalid_input,
+    generator,
+    integer,
+    matrix,
+    number,
+    vector,
+    whole_numbers,
+)
+
+
+class RunningMean(SharedMap, abstract=True):
+    """The constant: the mean of all z so far, whatever x is. Its radius is the standard error of the mean.
+
+    Sums are of z minus the first z, so that a large offset costs no digits.
+    """
+
+    def __init__(self, dim_x: int, dim_z: int) -> None:
+        super().__init__(dim_x, dim_z)
+        self.pairs = 0.0
+        self._first, self._total, self._squares = np.zeros((3, self.dim_z))
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of each z so far; 0 before the second."""
+        n = self.pairs or 1.0
+        return np.asarray(np.maximum(self._squares / n - (self._total / n) ** 2, 0.0))
+
+    def forget(self, keep: float) -> None:
+        """Multiply the sums by keep."""
+        self.pairs, self._total, self._squares = keep * self.pairs, keep * self._total, keep * self._squares
+
+    def _predict(self, X: FloatArray) -> FloatArray:
+        return np.repeat((self._first + self._total / (self.pairs or 1.0))[None], len(X), axis=0)
+
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.norm(self._spread(X), axis=1))
+
+    def _spread(self, X: FloatArray) -> FloatArray:
+        return np.repeat(np.sqrt(self.variance / (self.pairs or 1.0))[None], len(X), axis=0)
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        if not self.pairs:
+            self._first = z.copy()
+        off = z - self._first
+        self.pairs, self._total, self._squares = self.pairs + 1.0, self._total + off, self._squares + off**2
+
+    def _arrays(self) -> Arrays:
+        sums = {"first": self._first, "total": self._total, "squares": self._squares}
+        return {"pairs": np.array([self.pairs]), **sums}
+
+    def _restore(self, arrays: Stored) -> None:
+        self.pairs = float(arrays.take("pairs", (1,))[0])
+        sums = (arrays.take(name, (self.dim_z,)) for name in ("first", "total", "squares"))
+        self._first, self._total, self._squares = sums
+
+
+class BestMap(SharedMap):
+    """The best of several maps: all learn every pair, and the one that has predicted best answers.
+
+    Best is the least sum of squared errors, each of a prediction made before its z was learnt, in units of
+    the variance of each z. The constant, which predicts the mean of all z so far, takes part as the last
+    one. Ties go to the first map. A pair costs what it costs in all maps together, and one prediction of
+    each. Members are copies of `maps`: maps that all arms share, one map per arm (`PerArmMap`), or your own.
+    For the best of several maps in each arm, use it as the template of a `PerArmMap`.
+
+    >>> from postserve import RidgeMap
+    >>> phi_hat = BestMap([RidgeMap(1, 1), RidgeMap(1, 1, features=lambda x: x**2)])
+    >>> for x in (-2.0, -1.0, 1.0, 2.0, 3.0):
+    ...     phi_hat.update([x], 0, [3 * x**2])
+    >>> phi_hat.best is phi_hat.maps[1]
+    True
+    >>> phi_hat.predict([4.0]).round()
+    array([[48.]])
+    """
+
+    def __init__(self, maps: Sequence[ContextMap]) -> None:
+        self.maps = [copy.deepcopy(each) for each in _checked(maps)]
+        super().__init__(self.maps[0].dim_x, self.maps[0].dim_z)
+        # Then policies ask once for all arms, by rows; if not, arms may differ, and all verbs take them.
+        self.answers_alike = all(isinstance(each, SharedMap) and each.answers_alike for each in self.maps)
+        self._mean = RunningMean(self.dim_x, self.dim_z)
+        self._members: list[ContextMap] = [*self.maps, self._mean]
+        self._errors = np.zeros((len(self._members), self.dim_z))
+        self._pairs = 0.0
+        self._best = 0
+
+    @property
+    def best(self) -> ContextMap:
+        """The map that answers now: one of `maps`, or the constant."""
+        return self._members[self._best]
+
+    @property
+    def errors(self) -> FloatArray:
+        """The mean squared error of each map, and last of the constant, in units of the variance of z."""
+        return _relative(self._errors, self._mean.variance) / (max(self._pairs, 1.0) * self.dim_z)
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether all maps are."""
+        return all(bool(getattr(each, "scale_free", False)) for each in self.maps)
+
+    def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """phi_hat_a(x) of the best map, one row per arm."""
+        if self.answers_alike:
+            return super().predict(x, arms)
+        return self.best.predict(*_question(self, x, arms))
+
+    def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """e_a of the best map, one entry per arm."""
+        if self.answers_alike:
+            return super().radius(x, arms)
+        return self.best.radius(*_question(self, x, arms))
+
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """A draw of phi_a(x) by the best map, or `size` of them."""
+        if self.answers_alike:
+            return super().sample(x, arms, rng, size)
+        return self.best.sample(*_question(self, x, arms), generator(rng), size)
+
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Learn that z followed x when this arm was served."""
+        if self.answers_alike:
+            super().update(x, arm, z)
+        else:
+            arm = integer("arm", arm, least=0)
+            self._judge_and_teach(vector("x", x, self.dim_x), arm, vector("z", z, self.dim_z))
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop what maps that hold something for this arm hold."""
+        for each in self.maps:
+            if isinstance(each, HoldsArms):
+                each.remove_arm(arm)
+
+    def refit_prior(self) -> None:
+        """Refit the prior of every map that has one."""
+        for each in self.maps:
+            if isinstance(each, RefitsPrior):
+                each.refit_prior()
+
+    def forget(self, keep: float) -> None:
+        """Multiply what every map has learnt, and their errors, by keep, in (0, 1]."""
+        keep = number("keep", keep, above=0.0, most=1.0)
+        for i, each in enumerate(self.maps):
+            if not isinstance(each, Forgets):
+                raise InvalidInput(f"maps[{i}], {each!r}, cannot forget, wanted maps that do")
+            each.forget(1.0)  # which changes nothing, but is refused where a map cannot forget at all
+        for each in self._members:
+            cast(Forgets, each).forget(keep)
+        self._errors = self._errors * keep
+        self._pairs *= keep
+
+    def squared_errors(self) -> tuple[FloatArray, float]:
+        """Those of the best map, of predictions made before z was learnt, and the number of pairs."""
+        return self._errors[self._best].copy(), self._pairs
+
+    def _predict(self, X: FloatArray) -> FloatArray:
+        return self.best.predict(X, range(len(X)))
+
+    def _radius(self, X: FloatArray) -> FloatArray:
+        return self.best.radius(X, range(len(X)))
+
+    def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+        return cast(SharedMap, self.best)._deviations(X, size, rng)
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        self._judge_and_teach(x, 0, z)
+
+    def _judge_and_teach(self, x: FloatArray, arm: int, z: FloatArray) -> None:
+        predicted = np.concatenate([_prediction(i, each, x, arm) for i, each in enumerate(self._members)])
+        # Before the first z no map knows the level of z: what it predicts says nothing about it.
+        if self._mean.pairs:
+            self._errors = self._errors + (predicted - z) ** 2
+            self._pairs += 1.0
+        for each in self._members:
+            each.update(x, arm, z)
+        self._best = int(_relative(self._errors, self._mean.variance).argmin())
+
+    def _arrays(self) -> Arrays:
+        mean = {f"mean_{name}": array for name, array in self._mean._arrays().items()}
+        probes = {name: answer for name, _, answer in _probes(self)}
+        return {"errors": self._errors, "pairs": np.array([self._pairs]), **mean, **probes}
+
+    def _restore(self, arrays: Stored) -> None:
+        for name, what, answer in _probes(self):
+            check_probe(what, answer, arrays.take(name, (None,)))
+        self._mean._restore(arrays.below("mean_"))
+        self._errors = arrays.take("errors", self._errors.shape)
+        self._pairs = float(arrays.take("pairs", (1,))[0])
+        self._best = int(_relative(self._errors, self._mean.variance).argmin())
+
+
+def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
+    if isinstance(maps, str) or not isinstance(maps, Sequence) or not maps:
+        raise InvalidInput(f"maps is {maps!r:.60}, wanted a list of at least one context map")
+    for i, each in enumerate(maps):
+        if not isinstance(each, ContextMap) or isinstance(each, type):
+            raise InvalidInput(f"maps[{i}] is a {type(each).__name__}, wanted a context map")
+        got, wanted = ((one.dim_x, one.dim_z) for one in (each, maps[0]))
+        if got != wanted:
+            raise InvalidInput(f"maps[{i}] has (dim_x, dim_z) = {got}, wanted {wanted} as maps[0] has")
+    return maps
+
+
+def _relative(errors: FloatArray, variance: FloatArray) -> FloatArray:
+    """The sum of each row in units of the variances; a z that was constant so far distinguishes nothing."""
+    units = np.where(variance > 0.0, variance, np.inf)
+    return np.asarray((errors / units).sum(axis=1))
+
+
+def _prediction(i: int, phi_hat: ContextMap, x: FloatArray, arm: int) -> FloatArray:
+    """One row, checked: the map may be a user's own."""
+    what = f"maps[{i}].predict(x)"
+    with errors_as_invalid_input(f"{what} fails", "a map that predicts z from every x"):
+        row = phi_hat.predict(x, (arm,))
+    return matrix(what, row, 1, phi_hat.dim_z)
+
+
+def _question(phi_hat: BestMap, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[FloatArray, list[int]]:
+    ids = whole_numbers("arms", arms).tolist()
+    return context("x", x, phi_hat.dim_x, len(ids)), ids
+
+
+def _probes(phi_hat: BestMap) -> Iterator[tuple[str, str, FloatArray]]:
+    """Array name, argument and answer of maps of a user's own, which are handed back on loading."""
+    for i, each in enumerate(phi_hat.maps):
+        if not isinstance(each, Persistent):
+            yield f"probe_{i}", f"maps.{i}", probe(partial(each.predict, arms=(0,)), phi_hat.dim_x)
