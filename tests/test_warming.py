@@ -11,6 +11,7 @@ import pytest
 from tests.untyped import untyped
 
 from postserve import (
+    BestPolicy,
     EpsilonGreedy,
     InvalidInput,
     LinUCB,
@@ -45,6 +46,7 @@ CASES: dict[str, Any] = {
     "NetworkMap": lambda: PoLinUCB(ARMS, NetworkMap(DIM_X, DIM_Z)),
     "PerArmMap": lambda: PoLinUCB(ARMS, PerArmMap(a_map())),
     "LinUCB": lambda: LinUCB(ARMS, DIM_X),
+    "BestPolicy": lambda: BestPolicy(ARMS, a_map()),
     "LinUCB, intercept": lambda: LinUCB(ARMS, DIM_X, intercept=True),
     "RobustPoLinUCB": lambda: RobustPoLinUCB(ARMS, a_map()),
     "PoLinTS": lambda: PoLinTS(ARMS, a_map()),

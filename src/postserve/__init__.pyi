@@ -33,6 +33,7 @@ from postserve.experiments.runner import simulate as simulate
 from postserve.experiments.study import Study as Study
 from postserve.experiments.study import run_study as run_study
 from postserve.loading import load as load
+from postserve.policies import BestPolicy as BestPolicy
 from postserve.policies import Description as Description
 from postserve.policies import EpsilonGreedy as EpsilonGreedy
 from postserve.policies import LinUCB as LinUCB

@@ -1,5 +1,6 @@
 """The algorithms, one per file, each readable beside the paper."""
 
+from postserve.policies.best import BestPolicy as BestPolicy
 from postserve.policies.describing import Description as Description
 from postserve.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from postserve.policies.linucb import LinUCB as LinUCB

@@ -32,7 +32,8 @@ class Description(NamedTuple):
     the weights of each arm include. `map_errors` are phi_hat's root mean squared errors at a z that
     it has not learnt, one per follow-up: by generalised cross-validation in a `RidgeMap`, in maps that keep
     pairs the mean over all predictions so far, each made before its z was learnt. They are None where the map
-    does not know them, and there are none where there is no map.
+    does not know them, and there are none where there is no map. `reward_errors` are those of the members of
+    a `BestPolicy`, over rewards that they had not learnt; the member with the least is described.
     """
 
     policy: str
@@ -45,6 +46,7 @@ class Description(NamedTuple):
     prior: Prior | None = None
     prior_is_learnt: bool = False
     map_errors: tuple[float | None, ...] = ()
+    reward_errors: Mapping[str, float] = MappingProxyType({})
 
     def __str__(self) -> str:
         columns = list(self._columns())
@@ -100,6 +102,9 @@ class Description(NamedTuple):
             yield f"Prior, fixed: ridge {ridges}."
         if self.map_errors:
             yield "phi error: the root mean squared error of phi_hat, at a z that it has not learnt."
+        if self.reward_errors:
+            errors = ", ".join(f"{name} {_shown(error)}" for name, error in self.reward_errors.items())
+            yield f"Root mean squared errors of rewards that were not yet learnt: {errors}."
 
 
 def describe(

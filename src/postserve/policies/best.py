@@ -1,0 +1,215 @@
+"""Which policy, without knowing: four readings of the follow-ups learn, and the best so far decides."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+
+from postserve.context_maps.features import Features
+from postserve.errors import InvalidInput
+from postserve.policies.arms import DEFAULTS, ArmModels, ArmOptions, check_options
+from postserve.policies.base import BasePolicy, ChoosesFromX
+from postserve.policies.describing import Description
+from postserve.policies.linucb import LinUCB
+from postserve.policies.linucb_phi_hat import LinUCBPhiHat
+from postserve.policies.phi_hat import checked_map
+from postserve.policies.polinucb import PoLinUCB
+from postserve.policies.robust_polinucb import RobustPoLinUCB
+from postserve.protocols import ContextMap, HoldsArms
+from postserve.state import Arrays, Stored
+from postserve.steps import fast_path
+from postserve.types import FloatArray, IntArray, MissingZ, Optimism
+
+Member: TypeAlias = PoLinUCB | LinUCB
+OBSERVED, PREDICTED, BOTH, X_ALONE = "observed z", "predicted z", "both", "x alone"
+
+
+class BestPolicy(ChoosesFromX, BasePolicy):
+    """The best of four policies: all learn every round, and the one that has predicted rewards best decides.
+
+    "observed z" is `PoLinUCB`, "predicted z" `LinUCBPhiHat`, "both" `RobustPoLinUCB` and "x alone" `LinUCB`.
+    Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at
+    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. They share
+    one copy of `context_map`, so that a round costs what their arms cost together, and one map. Options are
+    those of `PoLinUCB` and go to all four; of a pair for `ridge`, x alone takes the first number. As in
+    `RobustPoLinUCB`, `credit` needs the prediction that `observe` returned.
+
+    >>> import numpy as np
+    >>> from postserve import RidgeMap
+    >>> policy = BestPolicy(n_arms=2, context_map=RidgeMap(dim_x=1, dim_z=1, features=lambda x: x**2))
+    >>> for x in (-2.0, -1.0, 1.0, 2.0, 3.0, 4.0):
+    ...     for arm, beta in enumerate((0.5, -0.5)):
+    ...         policy.update([x], arm, [2 * x**2], reward=beta * 2 * x**2)
+    >>> policy.select([5.0], np.random.default_rng(0))
+    Decision(arm=0, propensity=1.0)
+    >>> max(policy.errors, key=policy.errors.get)
+    'x alone'
+    """
+
+    _copied_by_reference = ("x_features", "z_features")
+    _settings_from = ("_arm_set", "_arms")
+    _option_defaults = DEFAULTS
+
+    def __init__(
+        self,
+        n_arms: int | None,
+        context_map: ContextMap,
+        *,
+        optimism: Optimism = "plugin",
+        missing_z: MissingZ = "raise",
+        x_features: Features | None = None,
+        z_features: Features | None = None,
+        **options: Unpack[ArmOptions],
+    ) -> None:
+        check_options(self, options)
+        dim_x, dim_z = checked_map(context_map).dim_x, context_map.dim_z
+        super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
+        with_map: Any = {"optimism": optimism, "x_features": x_features, "z_features": z_features, **options}
+        without: Any = {"x_features": x_features, **options, **_ridge_of_x(options)}
+        self._teacher = LinUCBPhiHat(n_arms, context_map, **with_map)
+        self._members: dict[str, Member] = {
+            OBSERVED: PoLinUCB(n_arms, context_map, **with_map),
+            PREDICTED: self._teacher,
+            BOTH: RobustPoLinUCB(n_arms, context_map, **with_map),
+            X_ALONE: LinUCB(n_arms, dim_x, **without),
+        }
+        self.optimism = self._teacher.optimism
+        self._phi_hat = self._teacher._phi_hat
+        self._arm_set = self._teacher._arm_set
+        for member in self._members.values():  # one map and one set of arms for all
+            member._arm_set = self._arm_set
+            if isinstance(member, PoLinUCB):
+                member._phi_hat = self._phi_hat
+        self._errors = dict.fromkeys(self._members, 0.0)
+        self._rewards = 0.0
+
+    @property
+    def context_map(self) -> ContextMap:
+        """phi_hat: the policy's own copy, which it teaches once for all members."""
+        return self._phi_hat.map
+
+    @property
+    def decides(self) -> str:
+        """The name of the member that decides now; ties go to the first."""
+        errors = self._errors
+        return min(errors, key=errors.__getitem__)
+
+    @property
+    def best(self) -> Member:
+        """The member that decides now. Read its weights and prior; only this policy teaches it."""
+        return self._members[self.decides]
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """The mean squared error of each member, over rewards that it had not learnt."""
+        return {name: error / (self._rewards or 1.0) for name, error in self._errors.items()}
+
+    @property
+    def scale_free(self) -> bool:
+        """As the members are: squared errors have the same units in all of them."""
+        return all(member.scale_free for member in self._members.values())
+
+    @property
+    def _arms(self) -> ArmModels:
+        """Where the options are kept as they were given."""
+        return self._members[OBSERVED]._arms
+
+    def describe(
+        self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
+    ) -> Description:
+        """What the member that decides has learnt, and the errors of all: `BasePolicy.describe`."""
+        name = self.decides
+        learnt = self._members[name].describe(x_names, z_names)
+        errors = {each: error**0.5 for each, error in self.errors.items()}
+        title = f"BestPolicy, {name} decides: {learnt.policy}"
+        return learnt._replace(policy=title, reward_errors=errors if self._rewards else {})
+
+    def refit_prior(self) -> None:
+        """Learn the priors of all members' arms and of the map from the evidence now, from a cold start."""
+        for member in self._members.values():
+            member.refit_prior()
+
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        return self.best._scores(x, slots)
+
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
+        return self._teacher._observe(x, slot, z)
+
+    def _credit(
+        self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
+    ) -> None:
+        """Every member is judged by what it expected of this arm, and then learns the reward."""
+        if z_hat is None:
+            raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
+        errors = {
+            name: self._errors[name] + (reward - _expected(member, x, slot, z_hat)) ** 2
+            for name, member in self._members.items()
+        }
+        for member in self._members.values():
+            member._credit(x, slot, z, reward, z_hat)
+        self._errors = errors
+        self._rewards += 1.0
+
+    def _impute(self, x: FloatArray, slot: int) -> FloatArray:
+        return self._teacher._impute(x, slot)
+
+    def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
+        self._teacher._try_rows(X, slots)
+
+    def _add_arm(self) -> None:
+        for member in self._members.values():
+            member._add_arm()
+
+    def _remove_arm(self, slot: int) -> None:
+        for member in self._members.values():
+            member._arms.remove(slot)
+        if isinstance(self.context_map, HoldsArms):
+            self.context_map.remove_arm(int(self._arm_set.ids[slot]))
+
+    def _forget(self, arms: float, map: float) -> None:
+        self._teacher._forget(1.0, map)  # first, as only the map may refuse
+        for member in self._members.values():
+            member._forget(arms, 1.0)
+        self._errors = {name: arms * error for name, error in self._errors.items()}
+        self._rewards *= arms
+
+    def _why_not_merge(self) -> str | None:
+        return "which member decides, and what some have learnt, depends on the order of the rounds"
+
+    def _arrays(self) -> Arrays:
+        found = {**super()._arrays(), "rewards": np.array([self._rewards])}
+        for name, member in self._members.items():
+            prefix = _prefix(name)
+            found[f"{prefix}error"] = np.array([self._errors[name]])
+            found.update({f"{prefix}{array}": values for array, values in member._arrays().items()})
+        return found
+
+    def _restore(self, arrays: Stored) -> None:
+        super()._restore(arrays)
+        self._rewards = float(arrays.take("rewards", (1,))[0])
+        for name, member in self._members.items():
+            theirs = arrays.below(_prefix(name))
+            self._errors[name] = float(theirs.take("error", (1,))[0])
+            member._restore(theirs)
+
+    @fast_path
+    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
+        indices: IntArray = self.best._argmax_scores(X, slots)
+        return indices
+
+
+def _expected(member: Member, x: FloatArray, slot: int, z_hat: FloatArray) -> float:
+    """u·w_hat of that slot at (x, phi_hat(x)), in the blocks of this member."""
+    blocks = len(member._z_blocks) if isinstance(member, PoLinUCB) else 0
+    u = member._arms.stack(x, *[z_hat] * blocks)
+    return float(member._arms.average(u, np.array([slot]))[0])
+
+
+def _prefix(name: str) -> str:
+    return f"{name.replace(' ', '_')}."
+
+
+def _ridge_of_x(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a pair for x and z, the first."""
+    ridge = options.get("ridge")
+    return {"ridge": ridge[0]} if isinstance(ridge, list | tuple | np.ndarray) and len(ridge) == 2 else {}
