@@ -22,6 +22,8 @@ from postserve.types import FloatArray, IntArray, MissingZ, Optimism
 
 Member: TypeAlias = PoLinUCB | LinUCB
 OBSERVED, PREDICTED, BOTH, X_ALONE = "observed z", "predicted z", "both", "x alone"
+EARLY = 50
+"""Rewards until the errors decide: so few distinguish chance, and the first rounds cost most."""
 
 
 class BestPolicy(ChoosesFromX, BasePolicy):
@@ -29,10 +31,11 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     "observed z" is `PoLinUCB`, "predicted z" `LinUCBPhiHat`, "both" `RobustPoLinUCB` and "x alone" `LinUCB`.
     Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at
-    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. They share
-    one copy of `context_map`, so that a round costs what their arms cost together, and one map. Options are
-    those of `PoLinUCB` and go to all four; of a pair for `ridge`, x alone takes the first number. As in
-    `RobustPoLinUCB`, `credit` needs the prediction that `observe` returned.
+    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. The first 50
+    count, but until then "observed z" decides. Members share one copy of `context_map`: a round costs what
+    their arms cost together, and one map. Options are those of `PoLinUCB` and go to all four; of a pair for
+    `ridge`, x alone takes the first number. As in `RobustPoLinUCB`, `credit` needs the prediction that
+    `observe` returned.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -81,7 +84,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             if isinstance(member, PoLinUCB):
                 member._phi_hat = self._phi_hat
         self._errors = dict.fromkeys(self._members, 0.0)
-        self._rewards = 0.0
+        self._rewards = 0.0  # forgetting makes it a fraction
+        self._learnt = 0
 
     @property
     def context_map(self) -> ContextMap:
@@ -90,9 +94,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     @property
     def decides(self) -> str:
-        """The name of the member that decides now; ties go to the first."""
+        """The name of the member that decides now."""
         errors = self._errors
-        return min(errors, key=errors.__getitem__)
+        return OBSERVED if self._learnt < EARLY else min(errors, key=errors.__getitem__)
 
     @property
     def best(self) -> Member:
@@ -149,6 +153,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             member._credit(x, slot, z, reward, z_hat)
         self._errors = errors
         self._rewards += 1.0
+        self._learnt += 1
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return self._teacher._impute(x, slot)
@@ -177,7 +182,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         return "which member decides, and what some have learnt, depends on the order of the rounds"
 
     def _arrays(self) -> Arrays:
-        found = {**super()._arrays(), "rewards": np.array([self._rewards])}
+        counts = {"rewards": np.array([self._rewards]), "learnt": np.array([self._learnt])}
+        found = {**super()._arrays(), **counts}
         for name, member in self._members.items():
             prefix = _prefix(name)
             found[f"{prefix}error"] = np.array([self._errors[name]])
@@ -187,6 +193,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
         self._rewards = float(arrays.take("rewards", (1,))[0])
+        self._learnt = int(arrays.take("learnt", (1,), np.int64)[0])
         for name, member in self._members.items():
             theirs = arrays.below(_prefix(name))
             self._errors[name] = float(theirs.take("error", (1,))[0])
