@@ -18,10 +18,10 @@ from postserve import (
     PoLinUCB,
     RidgeMap,
     RobustPoLinUCB,
-    Rounds,
     SyntheticEnvironment,
     simulate,
 )
+from postserve.experiments.figures.choice import NonlinearReward
 
 SEEDS = 10
 KINDS = ("polynomial", "periodic", "linear")
@@ -56,34 +56,6 @@ def run(kind: Any, seed: int, name: str) -> tuple[float, list[float]]:
     policy.refit_prior()
     noise = float(policy.prior.noise_variance[0])
     return final, [noise, *(noise / ridge for ridge in policy.prior.ridge.values())]
-
-
-class NonlinearReward:
-    """A reward that is linear in x and in max(z, 0), z skewed around phi(x) = 2|x|W.
-
-    x is N(0, I_10), 5 arms, W of 10 x 3 is N(0, 1/9), z = phi + Exp(1) - 1, reward =
-    0.2 theta·x + beta·max(z, 0) + N(0, 0.1²) with theta and beta standard normal.
-    """
-
-    dim_x, dim_z, n_arms = 10, 3, 5
-
-    def __init__(self, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.W = rng.standard_normal((10, 3)) / 3.0
-        self.theta, self.beta = rng.standard_normal((5, 10)), rng.standard_normal((5, 3))
-
-    @staticmethod
-    def features(x: Any) -> Any:
-        return np.concatenate([[1.0], x, np.abs(x)])
-
-    def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
-        x = rng.standard_normal((n, 10))
-        phi = 2.0 * np.abs(x) @ self.W
-        z = phi + rng.exponential(size=(n, 3)) - 1.0
-        positive = np.where(phi >= 1.0, phi, np.exp(np.minimum(phi, 1.0) - 1.0))  # E max(phi + Exp - 1, 0)
-        base = 0.2 * x @ self.theta.T
-        rewards = base + np.maximum(z, 0.0) @ self.beta.T + 0.1 * rng.standard_normal((n, 1))
-        return Rounds(x, z, rewards, base + positive @ self.beta.T)
 
 
 Runs = dict[tuple[str, str], list[tuple[float, list[float]]]]

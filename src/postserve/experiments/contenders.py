@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.context_maps import RidgeMap
-from postserve.policies import LinUCB, LinUCBOracle, LinUCBPhiHat, PoLinUCB, RandomPolicy, RobustPoLinUCB
+from postserve.policies import (
+    BestPolicy,
+    LinUCB,
+    LinUCBOracle,
+    LinUCBPhiHat,
+    PoLinUCB,
+    RandomPolicy,
+    RobustPoLinUCB,
+)
 from postserve.types import Decision
 
 PAPER_RADIUS = 0.3
@@ -130,8 +138,8 @@ def with_map(policy: Any, env: Any, *, make_map: Callable[..., Any] = map_on_h, 
     return policy(env.n_arms, make_map(env, options.get("ridge", "evidence")), **options)
 
 
-_phi_hat, _polinucb, _robust = (
-    partial(with_map, policy) for policy in (LinUCBPhiHat, PoLinUCB, RobustPoLinUCB)
+_phi_hat, _polinucb, _robust, _best = (
+    partial(with_map, policy) for policy in (LinUCBPhiHat, PoLinUCB, RobustPoLinUCB, BestPolicy)
 )
 
 # The palette of Okabe and Ito, with grey and wine; dashes distinguish what prints alike. Optimism is over the
@@ -147,6 +155,7 @@ AFTER = Contender("LinUCB(phi_hat, after)", _phi_hat, "#56B4E9", DASHED).with_op
 POLINUCB = Contender("poLinUCB", _polinucb, "#009E73")
 JOINT = Contender("poLinUCB, joint", _polinucb, "#009E73", DOTTED).with_options(optimism="joint")
 ROBUST = Contender("RobustPoLinUCB", _robust, "#661100", DOTTED)
+BEST = Contender("BestPolicy", _best, "#332288")
 ORACLE = Contender("LinUCB(x, z), oracle", _oracle, "#000000", DOTTED)
 
 # poLinUCB with a map for each arm, or one for all of them.

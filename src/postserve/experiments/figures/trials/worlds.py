@@ -161,11 +161,16 @@ WITHOUT_A_MAP = tuple(_learnt(each) for each in (c.RANDOM, c.X_ONLY, c.ORACLE))
 WITH_A_MAP = tuple(_learnt(each, make_map=c.linear_map) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST))
 
 
+def naming_the_arm(contender: c.Contender) -> c.Contender:
+    """The same on rows that name the arm."""
+    return contender.made_by(partial(_with_arm_in_context, contender.maker))
+
+
 def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> list[c.Contender]:
     """All, with rows that name the arm; beside them both other kinds of map, and each arm alone."""
     return [
         *WITHOUT_A_MAP,
-        *(each.made_by(partial(_with_arm_in_context, each.maker)) for each in WITH_A_MAP),
+        *map(naming_the_arm, WITH_A_MAP),
         _learnt(c.MAP_PER_ARM, make_map=lambda dims, ridge: PerArmMap(c.linear_map(dims))),
         _learnt(c.ONE_MAP, make_map=c.linear_map),
         *(always(name, arm) for arm, name in enumerate(arm_names)),
