@@ -79,12 +79,13 @@ def test_members_learn_and_decide_as_policies_of_their_own_would(early: int, mon
         assert decision == alone[name].select(x, same[1])
         np.testing.assert_array_equal(policy.propensities(x), alone[name].propensities(x))
         for each, member in alone.items():
-            squares[each] += (rewards[decision.arm] - expected_by(member, x, z_hat, decision.arm)) ** 2
+            off = rewards[decision.arm] - expected_by(member, x, z_hat, decision.arm)
+            squares[each] += off**2 if t else 0.0  # before the first, none knows the level of rewards
         for learner in (policy, *alone.values()):
             learner.update(x, decision.arm, z, float(rewards[decision.arm]))
         phi_hat.update(x, decision.arm, z)
     for each, member in alone.items():
-        assert policy.errors[each] == pytest.approx(squares[each] / 120, rel=1e-9)
+        assert policy.errors[each] == pytest.approx(squares[each] / 119, rel=1e-9)
         np.testing.assert_array_equal(policy._members[each].weights, member.weights)
     assert len(decided) > 1 or early
 
@@ -213,10 +214,10 @@ def test_late_feedback_is_judged_by_the_prediction_that_observe_gave() -> None:
     z_hats = [policy.observe(x, i % K, z) for i, (x, z, _) in enumerate(came)]
     for i, (x, z, rewards) in enumerate(came):
         expected = expected_by(policy._members["observed z"], x, z_hats[i], i % K)
-        before = policy.errors["observed z"] * i
+        before = policy.errors["observed z"] * (i - 1)
         policy.credit(x, i % K, z, float(rewards[i % K]), z_hat=z_hats[i])
-        gained = policy.errors["observed z"] * (i + 1) - before
-        assert gained == pytest.approx((rewards[i % K] - expected) ** 2, rel=1e-6, abs=1e-9)
+        gained = policy.errors["observed z"] * i - before
+        assert not i or gained == pytest.approx((rewards[i % K] - expected) ** 2, rel=1e-6, abs=1e-9)
     with pytest.raises(InvalidInput, match="z_hat is None, wanted the prediction that observe"):
         policy.credit(x, 0, z, 1.0)
     assert [float(member.pulls.sum()) for member in policy._members.values()] == [30.0] * 4
@@ -272,3 +273,11 @@ def test_it_conforms_whoever_decides(check: Any, monkeypatch: Any) -> None:
     """From the first reward on: the rounds of most checks are too few for another member to decide."""
     monkeypatch.setattr(best, "EARLY", 0)
     check(lambda: BestPolicy(K, BestMap([a_map(), RidgeMap(DIM_X, DIM_Z, intercept=True)])))
+
+
+def test_the_level_of_the_rewards_is_no_error() -> None:
+    """The first reward tells it; counted, its square would take digits from all errors after it."""
+    policy = BestPolicy(K, a_map())
+    policy.update(np.ones(DIM_X), 0, np.ones(DIM_Z), 1e6)
+    assert set(policy.errors.values()) == {0.0}
+    assert "Root mean squared errors" not in str(policy.describe())

@@ -110,7 +110,7 @@ class BestMap(SharedMap):
     @property
     def errors(self) -> FloatArray:
         """The mean squared error of each map, and last of the constant, in units of the variance of z."""
-        return _relative(self._errors, self._mean.variance) / (max(self._pairs, 1.0) * self.dim_z)
+        return _relative(self._errors, self._mean.variance) / ((self._pairs or 1.0) * self.dim_z)
 
     @property
     def scale_free(self) -> bool:

@@ -23,7 +23,7 @@ from postserve.types import FloatArray, IntArray, MissingZ, Optimism
 Member: TypeAlias = PoLinUCB | LinUCB
 OBSERVED, PREDICTED, BOTH, X_ALONE = "observed z", "predicted z", "both", "x alone"
 EARLY = 50
-"""Rewards until the errors decide: so few distinguish chance, and the first rounds cost most."""
+"""Rewards before the errors decide: fewer say little about the members, and the first rounds cost most."""
 
 
 class BestPolicy(ChoosesFromX, BasePolicy):
@@ -31,8 +31,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     "observed z" is `PoLinUCB`, "predicted z" `LinUCBPhiHat`, "both" `RobustPoLinUCB` and "x alone" `LinUCB`.
     Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at
-    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. The first 50
-    count, but until then "observed z" decides. Members share one copy of `context_map`: a round costs what
+    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. Until 50
+    rewards have come, "observed z" decides. Members share one copy of `context_map`: a round costs what
     their arms cost together, and one map. Options are those of `PoLinUCB` and go to all four; of a pair for
     `ridge`, x alone takes the first number. As in `RobustPoLinUCB`, `credit` needs the prediction that
     `observe` returned.
@@ -84,8 +84,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             if isinstance(member, PoLinUCB):
                 member._phi_hat = self._phi_hat
         self._errors = dict.fromkeys(self._members, 0.0)
-        self._rewards = 0.0  # forgetting makes it a fraction
-        self._learnt = 0
+        self._judged = 0.0  # rewards that the errors are of; forgetting makes it a fraction
+        self._learnt = 0  # rewards in all
 
     @property
     def context_map(self) -> ContextMap:
@@ -106,7 +106,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     @property
     def errors(self) -> dict[str, float]:
         """The mean squared error of each member, over rewards that it had not learnt."""
-        return {name: error / (self._rewards or 1.0) for name, error in self._errors.items()}
+        return {name: error / (self._judged or 1.0) for name, error in self._errors.items()}
 
     @property
     def scale_free(self) -> bool:
@@ -126,7 +126,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         learnt = self._members[name].describe(x_names, z_names)
         errors = {each: error**0.5 for each, error in self.errors.items()}
         title = f"BestPolicy, {name} decides: {learnt.policy}"
-        return learnt._replace(policy=title, reward_errors=errors if self._rewards else {})
+        return learnt._replace(policy=title, reward_errors=errors if self._judged else {})
 
     def refit_prior(self) -> None:
         """Learn the priors of all members' arms and of the map from the evidence now, from a cold start."""
@@ -151,8 +151,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         }
         for member in self._members.values():
             member._credit(x, slot, z, reward, z_hat)
-        self._errors = errors
-        self._rewards += 1.0
+        if self._learnt:  # before the first reward no member knows the level of rewards
+            self._errors = errors
+            self._judged += 1.0
         self._learnt += 1
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
@@ -176,13 +177,13 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         for member in self._members.values():
             member._forget(arms, 1.0)
         self._errors = {name: arms * error for name, error in self._errors.items()}
-        self._rewards *= arms
+        self._judged *= arms
 
     def _why_not_merge(self) -> str | None:
         return "which member decides, and what some have learnt, depends on the order of the rounds"
 
     def _arrays(self) -> Arrays:
-        counts = {"rewards": np.array([self._rewards]), "learnt": np.array([self._learnt])}
+        counts = {"judged": np.array([self._judged]), "learnt": np.array([self._learnt])}
         found = {**super()._arrays(), **counts}
         for name, member in self._members.items():
             prefix = _prefix(name)
@@ -192,7 +193,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
-        self._rewards = float(arrays.take("rewards", (1,))[0])
+        self._judged = float(arrays.take("judged", (1,))[0])
         self._learnt = int(arrays.take("learnt", (1,), np.int64)[0])
         for name, member in self._members.items():
             theirs = arrays.below(_prefix(name))

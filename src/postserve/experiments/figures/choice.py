@@ -212,6 +212,7 @@ def settings(size: Size, data: Path | None) -> dict[str, str]:
         "trials, Jester": "halves of rows as in the figure `trials`, weighted replay, maps linear in x, "
         f"intercepts; at most {trials.most_rows(size):,} rows",
         "policies": "with the learnt prior; members run as policies of their own",
+        "first rounds": "until 50 rewards have come, poLinUCB decides; that number comes from other worlds",
         "held": f"if the excess over the best member is at most {LIMIT:.0%}, or its paired 95% interval "
         "includes 0; in the trials only the latter",
     }
