@@ -7,6 +7,7 @@ import pytest
 from postserve import LinUCB, LoggedRounds, RandomPolicy, Rounds, Study
 from postserve.experiments import contenders as c
 from postserve.experiments.figures import choice
+from postserve.experiments.figures.figure2.worlds import DRAWN
 from postserve.experiments.figures.trials.worlds import CD4
 
 WORLD = "polynomial"
@@ -45,6 +46,12 @@ def test_on_trials_only_the_interval_counts() -> None:
     """There is no regret to take a share of."""
     assert not choice.held(a_study([101.0, 101.1, 101.0, 101.1], CD4), CD4)
     assert choice.held(a_study([99.0, 103.0, 99.5, 102.0], CD4), CD4)
+
+
+@pytest.mark.parametrize(("seeds", "runs"), [(2, 4), (5, 4), (20, 20), (31, 20), (40, 40)])
+def test_movies_are_drawn_for_both_halves_and_every_cut(seeds: int, runs: int) -> None:
+    assert choice.movie_seeds(choice.FULL._replace(seeds=seeds)) == runs
+    choice.interval(DRAWN, np.zeros(runs))  # which refuses other numbers
 
 
 def test_the_loss_is_regret_where_every_reward_is_known() -> None:

@@ -82,13 +82,19 @@ def cells(size: Size, data: Path | None) -> list[Cell]:
         size._replace(horizon=min(size.horizon, MOVIE_ROUNDS)),
         _movielens(data),
         [each.with_options(intercept=True, **_map(each, movies.network)) for each in everyone],
-        seed_list(size.seeds + size.seeds % 2),
+        seed_list(movie_seeds(size)),
     )
     for place, world, contenders, rows in _replayed(size, data):
         for each in contenders:
             measure = partial(loss_of, world, each.maker)
             found += cells_of(place, each.name, measure, rows // 2, seed_list(trials.orderings(size, rows)))
     return found
+
+
+def movie_seeds(size: Size) -> int:
+    """Both halves of at least two draws, as many draws for each cut of the users."""
+    draws = max(2, size.seeds // 2)
+    return 2 * (draws if draws < movies.CUTS else draws - draws % movies.CUTS)
 
 
 def _map(contender: c.Contender, make_map: Any) -> dict[str, Any]:
