@@ -16,6 +16,14 @@ from postserve.validation import integer, number, one_of_or_number
 
 LAST_REBUILD = 32
 """After this many times as many pairs as landmarks there are no more rebuilds, and no pairs are kept."""
+NUGGETS = (0.01, 0.05, 0.25, 1.0)
+"""Candidates for the variance of what is each context's own, relative to the variance of the smooth part."""
+DECISIVE = 5.0
+"""How much better the logarithm of the evidence must be with a nugget: chance repeats give 1 to 4."""
+SURPRISE = 6.0
+"""A pair is a surprise if its z is this many predictive standard deviations off."""
+SURPRISES, MOST_WAITING = 8, 64
+"""Surprises are learnt when they are at so many contexts, or so many in all."""
 BLOCK = 4096
 """Rows with features in memory at once during a rebuild."""
 
@@ -32,6 +40,12 @@ class KernelMap(RegressionMap):
     landmarks count as noise: a rough phi needs more of them. `ridge`: "evidence", a number, or a pair
     (kernel, intercept). The radius is the posterior standard deviation, including what the landmarks do not
     explain of x, times `radius_scale`; with evidence the learnt noise replaces `noise_scale`.
+
+    `nugget` is the variance, relative to that of the smooth part, of what is each context's own. Without it,
+    rows of a table that come again with the same z would say that there is no noise, and phi_hat would go
+    through all of them, however wildly. "evidence" picks it at each rebuild if contexts repeat. Then pairs
+    for which there is no landmark and which the learnt noise all but excludes also wait until they are at
+    eight contexts, and bring a new prior. With a number every pair is learnt as it comes.
 
     >>> phi_hat = KernelMap(dim_x=1, dim_z=1)
     >>> for x in np.linspace(-3, 3, 50):
@@ -50,6 +64,7 @@ class KernelMap(RegressionMap):
         smoothness: float = 1.5,
         length_scale: Literal["median"] | float = "median",
         landmarks: int = 256,
+        nugget: Literal["evidence"] | float = "evidence",
         ridge: Ridge = "evidence",
         noise_scale: float = 1.0,
         radius_scale: float = 1.0,
@@ -58,10 +73,12 @@ class KernelMap(RegressionMap):
         self.smoothness = number("smoothness", smoothness, above=0.0, most=50.0)
         self.length_scale = one_of_or_number("length_scale", length_scale, ("median",), above=0.0)
         self.landmarks = integer("landmarks", landmarks, least=1)
+        self.nugget = one_of_or_number("nugget", nugget, ("evidence",), least=0.0)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self._pairs = Pairs(dim_x, dim_z)
         self._rebuilt_at = 0  # the number of pairs at the last rebuild
+        self._waiting = Pairs(dim_x, dim_z)  # surprises that are not learnt yet
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
         self._landmarks.length = 0.0 if length_scale == "median" else self.length_scale
         self._models = self._fresh_models(ridge)
@@ -94,23 +111,66 @@ class KernelMap(RegressionMap):
                 self._rebuild()
                 return
         features = self._landmarks.features(x[None])
-        rows = features.rows
-        if features.left[0] > EXPLAINED and rows.shape[1] < self._room:
-            rows = self._landmarks.admit(x, features)[None]
-        self._models.update(0, self._rows(rows)[0], z)
+        row = self._rows(features.rows)
+        if features.left[0] > EXPLAINED:
+            if features.rows.shape[1] < self._room:
+                row = self._rows(self._landmarks.admit(x, features)[None])
+            elif self._is_surprise(row, z):
+                self._wait(x, z)
+                return
+        self._models.update(0, row[0], z)
+
+    def _wait(self, x: FloatArray, z: FloatArray) -> None:
+        """Learn surprises at several contexts at once, and the prior with them: one would bend the whole map.
+
+        Many at few contexts are learnt, too, or nothing would ever be known about these.
+        """
+        self._waiting.append(x, z)
+        X, Z = self._waiting.at(np.arange(self._waiting.seen))
+        if self._landmarks.count_distinct(X) >= SURPRISES or len(X) >= MOST_WAITING:
+            self._waiting = Pairs(self.dim_x, self.dim_z)
+            rows = self._rows(self._landmarks.features(X).rows)
+            self._models.update_batch(np.zeros(len(X), dtype=np.int64), rows, Z)
+            self._models.prior.renew(self._models)
+
+    def _is_surprise(self, row: FloatArray, z: FloatArray) -> bool:
+        """Whether the prior in force all but excludes z."""
+        prior = self._models.prior
+        if not prior.evidence or self.nugget != "evidence":
+            return False
+        off = np.abs(z - self._models.average(row)[0])
+        limit = SURPRISE * np.sqrt(prior.noise_variance)
+        if not (off > limit).any():
+            return False
+        return bool((off > limit * np.sqrt(1.0 + self._models.project(row).widths[0] ** 2)).any())
 
     def _rebuild(self) -> None:
-        """Renew landmarks, length scale and sums, from the pairs that count."""
+        """Renew landmarks, length scale, nugget and sums, from the pairs that count."""
         X, Z = self._pairs.at(np.arange(self._pairs.first, self._pairs.seen))
         length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
-        self._landmarks.spread(X, length)
-        self._rebuilt_at = self._pairs.seen
-        self._models = self._fresh_models(self.ridge)
-        blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
-        rows = ((self._rows(self._landmarks.features(X[block]).rows), Z[block]) for block in blocks)
-        self._models.learn_sums(0, rows)
+        self._rebuilt_at, self._waiting = self._pairs.seen, Pairs(self.dim_x, self.dim_z)
+        learns_nugget = self.nugget == "evidence"
+        best = self._fitted(X, Z, length, 0.0 if learns_nugget else self.nugget)
+        if learns_nugget and best[1].prior.fitted_at and best[0].repeat_in(X):
+            least = _surprisal(best[1]) - DECISIVE
+            for nugget in NUGGETS:
+                other = self._fitted(X, Z, length, nugget)
+                if (surprisal := _surprisal(other[1])) < least:
+                    best, least = other, surprisal
+        self._landmarks, self._models = best
         if self._rebuilt_at >= LAST_REBUILD * self.landmarks:
             self._pairs = Pairs(self.dim_x, self.dim_z)
+
+    def _fitted(
+        self, X: FloatArray, Z: FloatArray, length: float, nugget: float
+    ) -> tuple[Landmarks, RidgeModels]:
+        """Landmarks among these pairs, and the regression on their features."""
+        landmarks = Landmarks(self.dim_x, self.smoothness, self.landmarks)
+        landmarks.spread(X, length, nugget)
+        models = self._fresh_models(self.ridge)
+        blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
+        models.learn_sums(0, ((self._rows(landmarks.features(X[block]).rows), Z[block]) for block in blocks))
+        return landmarks, models
 
     @property
     def _room(self) -> int:
@@ -135,6 +195,7 @@ class KernelMap(RegressionMap):
             "rebuilt_at": np.array([self._rebuilt_at]),
             **self._landmarks.arrays(),
             **self._pairs.arrays(),
+            **{f"waiting_{name}": array for name, array in self._waiting.arrays().items()},
             **self._models.arrays(),
         }
 
@@ -142,7 +203,19 @@ class KernelMap(RegressionMap):
         self._rebuilt_at = int(arrays.take("rebuilt_at", (1,), np.int64)[0])
         arrays.require(0 <= self._rebuilt_at < 2**62, "rebuilt_at", "a count")
         self._landmarks.restore(arrays)
+        if not arrays.has("landmarks_nugget"):  # a state of an earlier version
+            self.nugget = 0.0
         arrays.require(len(self._landmarks.points) <= self._room, "landmarks", f"at most {self._room} rows")
         self._pairs.restore(arrays)
+        if arrays.has("waiting_pairs_seen"):  # states of earlier versions have none
+            self._waiting.restore(arrays.below("waiting_"))
+            arrays.require(self._waiting.seen < MOST_WAITING, "waiting_pairs_seen", "a small count")
         self._models = self._fresh_models(self.ridge)
         self._models.restore(arrays, 1)
+
+
+def _surprisal(models: RidgeModels) -> float:
+    """The negative logarithm of the evidence, up to a constant."""
+    objective = models.objective(None)
+    units = objective.units.blocks
+    return objective.at(np.log(models.prior.block_ridge[units > 0.0] / units[units > 0.0])).value

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from postserve.state import Arrays, Stored
-from postserve.types import FloatArray, IntArray
+from postserve.types import BoolArray, FloatArray, IntArray
 
 EXPLAINED = 1e-8
 """If the landmarks leave less than this of k(x, x) = 1, x does not become one: noise is never smaller, and
@@ -27,9 +27,10 @@ class Coordinates(NamedTuple):
 
 
 class Landmarks:
-    """f(x) = L^{-1} k(x), k_i(x) = matern(||x_i - x||/length), L L^T = (matern(||x_i - x_j||/length)).
+    """f(x) = L^{-1} k(x), k_i(x) = k(x_i, x), L L^T = (k(x_i, x_j)), k = matern + nugget at equal contexts.
 
-    f(x)·f(x') is k(x, x') where either is a landmark, and its best approximation elsewhere.
+    f(x)·f(x') is k(x, x') where either is a landmark, and its best approximation elsewhere. Contexts whose
+    kernel is 1 up to EXPLAINED are equal.
 
     >>> landmarks = Landmarks(dim_x=1, smoothness=0.5, most=2)
     >>> landmarks.spread(np.array([[0.0], [0.5], [1.0]]), length=1.0)
@@ -43,19 +44,24 @@ class Landmarks:
         self.smoothness = smoothness
         self.most = most
         self.length = 0.0
+        self.nugget = 0.0
         self.points = np.empty((0, dim_x))
         self._factor = np.empty((0, 0))
 
     def features(self, X: FloatArray) -> Coordinates:
         """f of every row."""
         if len(self.points) == 0:
-            return Coordinates(np.empty((len(X), 0)), np.ones(len(X)))
+            return Coordinates(np.empty((len(X), 0)), np.full(len(X), 1.0 + self.nugget))
         if len(X) > 1 and (X[:1] == X).all():  # BLAS may give equal columns different bits
             one = self.features(X[:1])
             return Coordinates(np.repeat(one.rows, len(X), axis=0), np.repeat(one.left, len(X)))
-        kernel = matern(distances(self.points, X), self.length, self.smoothness)
-        rows = solve_triangular(self._factor, kernel, lower=True, check_finite=False).T
-        return Coordinates(rows, np.maximum(1.0 - (rows**2).sum(axis=1), 0.0))
+        rows = solve_triangular(self._factor, self._kernel(self.points, X), lower=True, check_finite=False).T
+        return Coordinates(rows, np.maximum(1.0 + self.nugget - (rows**2).sum(axis=1), 0.0))
+
+    def _kernel(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """k(x_i, y_j)."""
+        kernel = matern(distances(X, Y), self.length, self.smoothness)
+        return kernel if self.nugget == 0.0 else kernel + self.nugget * (kernel >= 1.0 - EXPLAINED)
 
     def admit(self, x: FloatArray, features: Coordinates) -> FloatArray:
         """Make x, given its features, a landmark; returns its new features.
@@ -68,24 +74,35 @@ class Landmarks:
         self.points = np.vstack([self.points, x])
         return row
 
-    def spread(self, X: FloatArray, length: float) -> None:
+    def spread(self, X: FloatArray, length: float, nugget: float = 0.0) -> None:
         """Choose landmarks, each the row that the earlier ones explain least (a pivoted Cholesky factor)."""
         X = X[evenly(len(X), CANDIDATES * self.most)]
-        self.length = length
+        self.length, self.nugget = length, nugget
         rows = np.zeros((min(self.most, len(X)), len(X)))
-        left = np.ones(len(X))
+        left = np.full(len(X), 1.0 + nugget)
         chosen: list[int] = []
         for j, row in enumerate(rows):
             i = int(np.argmax(left))
             if left[i] <= EXPLAINED:
                 break
-            kernel = matern(distances(X[i][None], X)[0], length, self.smoothness)
-            row[:] = (kernel - rows[:j, i] @ rows[:j]) / np.sqrt(left[i])
+            row[:] = (self._kernel(X[i][None], X)[0] - rows[:j, i] @ rows[:j]) / np.sqrt(left[i])
             left = np.maximum(left - row**2, 0.0)
             left[i] = 0.0
             chosen.append(i)
         self.points = X[chosen]
         self._factor = np.tril(rows[: len(chosen), chosen].T)
+
+    def repeat_in(self, X: FloatArray) -> bool:
+        """Whether more rows than landmarks are equal to one."""
+        return int(self._equal(self.points, X).sum()) > len(self.points)
+
+    def count_distinct(self, X: FloatArray) -> int:
+        """How many rows differ from all rows before them."""
+        return int((np.argmax(self._equal(X, X), axis=0) == np.arange(len(X))).sum())
+
+    def _equal(self, X: FloatArray, Y: FloatArray) -> BoolArray:
+        """Which contexts are equal."""
+        return np.asarray(matern(distances(X, Y), self.length, self.smoothness) >= 1.0 - EXPLAINED)
 
     def arrays(self) -> Arrays:
         """The landmarks, their factor and the length scale."""
@@ -93,6 +110,7 @@ class Landmarks:
             "landmarks": self.points,
             "landmarks_factor": self._factor,
             "landmarks_length": np.array([self.length]),
+            "landmarks_nugget": np.array([self.nugget]),
         }
 
     def restore(self, stored: Stored) -> None:
@@ -104,6 +122,9 @@ class Landmarks:
         stored.require(bool((np.diagonal(self._factor) > 0.0).all()), "landmarks_factor", "a Cholesky factor")
         self.length = float(stored.take("landmarks_length", (1,))[0])
         stored.require(self.length >= 0.0, "landmarks_length", "a length")
+        if stored.has("landmarks_nugget"):  # states of earlier versions have none
+            self.nugget = float(stored.take("landmarks_nugget", (1,))[0])
+            stored.require(self.nugget >= 0.0, "landmarks_nugget", "a variance")
 
 
 def matern(distance: FloatArray, length: float, smoothness: float) -> FloatArray:
