@@ -102,7 +102,11 @@ class PairsMap(SharedMap, abstract=True):
 
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sum over the pairs of the squared errors made before z was learnt, and their number."""
-        return self._errors.squares[0].copy(), float(self._errors.pulls[0])
+        return self._error_squares().copy(), float(self._errors.pulls[0])
+
+    def _error_squares(self) -> FloatArray:
+        """The sum of the squared errors of each output."""
+        return np.asarray(self._errors.squares[0])
 
     def _keep(self, x: FloatArray, z: FloatArray, error: FloatArray) -> None:
         """Keep a pair, and the error z - phi_hat(x) from before z was learnt."""
@@ -115,7 +119,7 @@ class PairsMap(SharedMap, abstract=True):
         return self.radius_scale * confidence.map_radius_assumption(
             width=self._errors.project(X).widths,
             pairs=pairs,
-            noise_scale=np.sqrt(self._errors.squares[0] / max(pairs, 1.0)),
+            noise_scale=np.sqrt(self._error_squares() / max(pairs, 1.0)),
             delta=self.delta,
             map_rate=self.map_rate,
         )
