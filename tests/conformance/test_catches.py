@@ -185,10 +185,19 @@ class DrawsPastItsRadius(RidgeMap):
         return off * (RidgeMap._radius(self, X) / self._radius(X))[:, None]
 
 
+class LevelsTowardsZero(RidgeMap):
+    """Says that the level of z does not matter, and has a prior around 0."""
+
+    @property
+    def shift_free(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         (OneRowForAll, "shape"),
+        (LevelsTowardsZero, "predictions of z . 100 are not those of z"),
         (DrawsPastItsRadius, "with _radius overridden, draws at rows scatter differently"),
         (GivesItsOwnArray, "own array"),
         (LearnsFromNaN, "was accepted"),

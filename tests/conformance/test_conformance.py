@@ -77,6 +77,7 @@ MAPS: dict[str, Make] = {
     "SklearnMap-refits": lambda: SklearnMap(3, 2, KNeighborsRegressor(3)),
     "SklearnMap-wrapped": lambda: SklearnMap(3, 2, LinearRegression(), map_rate=0.25),
     "SklearnMap-partial_fit": lambda: SklearnMap(3, 2, SGDRegressor()),
+    "SklearnMap-raw": lambda: SklearnMap(3, 2, LinearRegression(), centred=False, refit_growth=1.5),
     "NeighborsMap": lambda: NeighborsMap(3, 2),
     "NeighborsMap-three": lambda: NeighborsMap(3, 2, smoothness=0.5, neighbors=3, map_rate=0.1),
     "KernelMap": lambda: KernelMap(3, 2),
@@ -89,6 +90,7 @@ MAPS: dict[str, Make] = {
     "PerArmMap-best": lambda: PerArmMap(BestMap([ridge_map(), ridge_map(features=squares)])),
     "PerArmMap": lambda: PerArmMap(ridge_map()),
     "PerArmMap-network": lambda: PerArmMap(NetworkMap(dim_x=3, dim_z=2)),
+    "PerArmMap-neighbors": lambda: PerArmMap(NeighborsMap(3, 2)),
 }
 
 POLICIES: dict[str, Make] = {
@@ -333,6 +335,16 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "LinUCBOracle-features",
         "EpsilonGreedy-sets",
         "EpsilonGreedy-features",
+    }
+    assert {name for name, make in MAPS.items() if getattr(make(), "shift_free", False)} == {
+        "NetworkMap",
+        "SklearnMap-refits",
+        "SklearnMap-wrapped",
+        "SklearnMap-partial_fit",
+        "NeighborsMap",
+        "NeighborsMap-three",
+        "PerArmMap-network",
+        "PerArmMap-neighbors",
     }
     assert {name for name, make in POLICIES.items() if make().scale_free} == {
         "PoLinUCB",

@@ -1,6 +1,6 @@
 """What every context map must do."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,6 +162,21 @@ def units_do_not_matter_where_promised(make: Make) -> None:
             require(alike, f"scale_free is True, and {by_x} x, {by_z} z changed a bit")
 
 
+def the_level_does_not_matter_where_promised(make: Make) -> None:
+    """From the first pair on, a shift-free map predicts z + c in place of z, with the same radii."""
+    if not getattr(make(), "shift_free", False):
+        return
+    X, Z = _pairs(make())
+    Z = np.round(1024.0 * Z) / 1024.0  # so that sums with c are exact
+    expected = _answers_after_each(make(), X, Z)
+    for c in (100.0, -(2.0**20)):
+        got = _answers_after_each(make(), X, Z + c)
+        alike = close(got.predicted, expected.predicted + c, 1e-9)
+        require(alike, f"shift_free is True, and predictions of z + {c:g} are not those of z, plus {c:g}")
+        alike = close(got.radii, expected.radii, 1e-9)
+        require(alike, f"shift_free is True, and z + {c:g} has other radii than z")
+
+
 def forgetting_keeps_it_working(make: Make) -> None:
     """Forgetting leaves a map that answers and learns; factors outside (0, 1] are refused."""
     phi_hat = _taught(make())
@@ -207,6 +222,21 @@ def _teach(phi_hat: Any, X: FloatArray, Z: FloatArray) -> None:
 def _ask(phi_hat: Any, x: FloatArray) -> list[FloatArray]:
     rng = np.random.default_rng(0)
     return [phi_hat.predict(x, ARMS), phi_hat.radius(x, ARMS), phi_hat.sample(x, ARMS, rng)]
+
+
+class _Answers(NamedTuple):
+    predicted: FloatArray
+    radii: FloatArray
+
+
+def _answers_after_each(phi_hat: Any, X: FloatArray, Z: FloatArray) -> _Answers:
+    """What the map says of the next x, after each pair."""
+    predicted, radii = [], []
+    for i in range(len(X) - 1):
+        phi_hat.update(X[i], 0, Z[i])
+        predicted.append(phi_hat.predict(X[i + 1], ARMS))
+        radii.append(phi_hat.radius(X[i + 1], ARMS))
+    return _Answers(np.array(predicted), np.array(radii))
 
 
 def _scaled_answers(phi_hat: Any, X: FloatArray, Z: FloatArray) -> FloatArray:

@@ -36,6 +36,11 @@ class SharedMap(HasSteps, abstract=True):
         """Whether scaling x or z by a power of two scales predictions and radius exactly."""
         return False
 
+    @property
+    def shift_free(self) -> bool:
+        """Whether adding a constant to every z adds it to predictions after the first pair, and no more."""
+        return False
+
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat(x), one row per arm; the rows are equal unless x has one row per arm."""
         return _for_each(arms, self._predict(context_rows(x, self.dim_x, arms)))

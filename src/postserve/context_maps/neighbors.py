@@ -65,7 +65,7 @@ class NeighborsMap(PairsMap):
         if self._pairs.first > sum(self._in_tree) / 2:  # more than half of the tree is forgotten
             self._build_tree()
 
-    def _predict(self, X: FloatArray) -> FloatArray:
+    def _predict_relative(self, X: FloatArray) -> FloatArray:
         return np.array([self._average_near(x) for x in X]).reshape(len(X), self.dim_z)
 
     def _average_near(self, x: FloatArray) -> FloatArray:
@@ -97,8 +97,8 @@ class NeighborsMap(PairsMap):
             wanted *= 2  # too many are forgotten, or tie
         return np.arange(first, self._pairs.seen, dtype=np.int64)
 
-    def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._keep(x, z, z - self._predict(x[None])[0])
+    def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
+        self._keep(x, z, self._errors_at(x[None], z)[0])
         start, stop = self._in_tree
         if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
             self._build_tree()

@@ -65,7 +65,7 @@ class NetworkMap(PairsMap):
         self._layers = {"": layers, "adam_mean_": _zeros(layers), "adam_square_": _zeros(layers)}
         self._adam_steps = 0
 
-    def _predict(self, X: FloatArray) -> FloatArray:
+    def _predict_relative(self, X: FloatArray) -> FloatArray:
         rows = np.empty((len(X), self.dim_z))
         if self._pairs.seen < 2:  # x has no scale yet
             rows[:] = self._z_scale[1]
@@ -74,8 +74,8 @@ class NetworkMap(PairsMap):
             kernels.network_predict(contexts, self._x_scale, self._z_scale, self._layers[""], rows)
         return rows
 
-    def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._keep(x, z, z - self._predict(x[None])[0])
+    def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
+        self._keep(x, z, self._errors_at(x[None], z)[0])
         kernels.learn_scale(self._x_scale, np.ascontiguousarray(x))
         kernels.learn_scale(self._z_scale, np.ascontiguousarray(z))
         back = self._rng.integers(self._pairs.counting(), size=(self.steps, self.batch_size))

@@ -1,5 +1,7 @@
 """Maps that keep the pairs (x, z); their radius is Assumption 1's."""
 
+from abc import abstractmethod
+
 import numpy as np
 
 from postserve import confidence
@@ -81,7 +83,8 @@ class Pairs:
 class PairsMap(SharedMap, abstract=True):
     """A map from kept pairs: e = C0 (||x||²_{X^{-1}})^map_rate log(t/delta), X = ridge I + sum x x^T.
 
-    C0 is the root mean square error of the map at each x before it learnt z.
+    C0 is the root mean square error of the map at each x before it learnt z. Subclasses predict and learn z
+    relative to the first z, whose own error is 0: so a constant added to every z changes nothing else.
     """
 
     def __init__(
@@ -94,6 +97,17 @@ class PairsMap(SharedMap, abstract=True):
         self.radius_scale = number("radius_scale", radius_scale, least=0.0)
         self._errors = one_regression({"x": self.dim_x}, n_outputs=self.dim_z, ridge=self.ridge)
         self._pairs = Pairs(self.dim_x, self.dim_z)
+        self._first: FloatArray | None = None  # the first z; 0 if z is learnt as it is
+
+    @property
+    def shift_free(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether it has learnt a pair."""
+        return self._pairs.seen > 0
 
     def forget(self, keep: float) -> None:
         """Learn from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
@@ -107,6 +121,28 @@ class PairsMap(SharedMap, abstract=True):
     def _error_squares(self) -> FloatArray:
         """The sum of the squared errors of each output."""
         return np.asarray(self._errors.squares[0])
+
+    def _predict(self, X: FloatArray) -> FloatArray:
+        rows = self._predict_relative(X)
+        return rows if self._first is None else rows + self._first
+
+    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+        if self._first is None:
+            self._first = z.copy() if self.shift_free else np.zeros(self.dim_z)
+        self._learn_relative(x, z - self._first)
+
+    @abstractmethod
+    def _predict_relative(self, X: FloatArray) -> FloatArray:
+        """phi_hat of every row, relative to the first z; 0 before it."""
+
+    @abstractmethod
+    def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
+        """Learn a pair, z relative to the first one."""
+
+    def _errors_at(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        """z - phi_hat(x) of every row, z relative to the first one."""
+        assert self._first is not None  # there is a pair
+        return np.asarray(Z - (self._predict(X) - self._first))
 
     def _keep(self, x: FloatArray, z: FloatArray, error: FloatArray) -> None:
         """Keep a pair, and the error z - phi_hat(x) from before z was learnt."""
@@ -126,8 +162,15 @@ class PairsMap(SharedMap, abstract=True):
 
     def _arrays(self) -> Arrays:
         errors = {f"learnability_{name}": array for name, array in self._errors.arrays().items()}
-        return {**self._pairs.arrays(), **errors}
+        first = np.empty((0, self.dim_z)) if self._first is None else self._first[None]
+        return {**self._pairs.arrays(), **errors, "first_z": first}
 
     def _restore(self, arrays: Stored) -> None:
         self._pairs.restore(arrays)
         self._errors.restore(arrays.below("learnability_"), 1)
+        self._first = np.zeros(self.dim_z)  # states of earlier versions hold z as it is
+        if arrays.has("first_z"):
+            first = arrays.take("first_z", (None, self.dim_z))
+            sound = len(first) == 1 or len(first) == self._pairs.seen == 0
+            arrays.require(sound, "first_z", "the first z of the pairs")
+            self._first = first[0] if len(first) else None

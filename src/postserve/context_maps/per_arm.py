@@ -19,7 +19,8 @@ from postserve.validation import generator, integer, vector, whole_numbers
 class PerArmMap(Persistent):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
-    An arm's copy is made when its first z comes; until then the template answers for it.
+    An arm's copy is made when its first z comes; until then the template answers for it. If that is
+    `shift_free` and not taught yet, the mean of every arm's z is added to its answer, which knows no level.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
@@ -35,6 +36,14 @@ class PerArmMap(Persistent):
         self.template = copy.deepcopy(template)
         self.dim_x, self.dim_z = self.template.dim_x, self.template.dim_z
         self._maps: dict[int, ContextMap] = {}
+        self._z_mean = np.zeros(self.dim_z)
+        self._z_count = 0.0
+        self._learns_level = self.shift_free and not getattr(self.template, "is_taught", True)
+
+    @property
+    def shift_free(self) -> bool:
+        """As the template is."""
+        return bool(getattr(self.template, "shift_free", False))
 
     @property
     def scale_free(self) -> bool:
@@ -60,7 +69,7 @@ class PerArmMap(Persistent):
             else:
                 row = own.predict(own_x, (arm,))
             of_template = row if untaught else of_template
-            rows.append(row)
+            rows.append(row + self._level_of(own))
         return np.concatenate(rows)
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
@@ -72,7 +81,8 @@ class PerArmMap(Persistent):
     ) -> FloatArray:
         """A draw of phi_a(x), or `size` of them, independent from arm to arm."""
         rng, size = generator(rng), None if size is None else integer("size", size, least=0)
-        rows = [own.sample(x, (arm,), rng, size) for own, x, arm in self._each(x, arms)]
+        drawn = ((own, own.sample(x, (arm,), rng, size)) for own, x, arm in self._each(x, arms))
+        rows = [row + self._level_of(own) for own, row in drawn]
         none = np.empty((0, self.dim_z) if size is None else (size, 0, self.dim_z))
         return np.concatenate([none, *rows], axis=-2)
 
@@ -90,6 +100,9 @@ class PerArmMap(Persistent):
         own = self._maps[arm] if arm in self._maps else copy.deepcopy(self.template)
         own.update(x, arm, z)
         self._maps[arm] = own
+        if self._learns_level:
+            self._z_count += 1.0
+            self._z_mean = self._z_mean + (z - self._z_mean) / self._z_count
 
     def remove_arm(self, arm: int) -> None:
         """Drop what was learnt about an arm."""
@@ -108,6 +121,7 @@ class PerArmMap(Persistent):
         for own in (self.template, *self._maps.values()):
             if isinstance(own, Forgets):
                 own.forget(keep)
+        self._z_count *= keep
 
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
@@ -119,6 +133,10 @@ class PerArmMap(Persistent):
             if isinstance(own, Merges):
                 own.merge(other._maps[arm])
         self._maps.update(merged)
+        if other._z_count > 0.0:
+            self._z_count += other._z_count
+            share = other._z_count / self._z_count
+            self._z_mean = self._z_mean + share * (other._z_mean - self._z_mean)
 
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sums over the maps of all arms, as far as they know them."""
@@ -128,8 +146,14 @@ class PerArmMap(Persistent):
     def _of(self, arm: int) -> ContextMap:
         return self._maps.get(arm, self.template)
 
+    def _level_of(self, own: ContextMap) -> FloatArray:
+        """What to add to the answers of a map: it matters only to the untaught template."""
+        return self._z_mean if own is self.template else np.zeros(self.dim_z)
+
     def _arrays(self) -> Arrays:
         found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}
+        if self._learns_level:
+            found.update({"z_mean": self._z_mean, "z_count": np.array([self._z_count])})
         for arm, own in self._maps.items():
             if not isinstance(own, Persistent) or not _is_made_of_arrays(own):
                 raise InvalidInput(f"{own!r} cannot be saved for each arm, wanted a map made of arrays")
@@ -137,6 +161,11 @@ class PerArmMap(Persistent):
         return found
 
     def _restore(self, arrays: Stored) -> None:
+        self._learns_level = arrays.has("z_mean")  # states of earlier versions do not
+        if self._learns_level:
+            self._z_mean = arrays.take("z_mean", (self.dim_z,))
+            self._z_count = float(arrays.take("z_count", (1,))[0])
+            arrays.require(self._z_count >= 0.0, "z_count", "a count")
         for arm in arrays.take("arms", (None,), np.int64).tolist():
             own = copy.deepcopy(self.template)
             assert isinstance(own, Persistent)

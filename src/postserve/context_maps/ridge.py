@@ -27,6 +27,11 @@ class RegressionMap(SharedMap, abstract=True):
         """The prior in force: noise variance of each output, lambda of each block."""
         return self._models.prior.in_force
 
+    @property
+    def is_taught(self) -> bool:
+        """Whether it has learnt a pair."""
+        return bool(self._models.pulls[0] > 0.0)
+
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         self._models.prior.refit(self._models)

@@ -12,7 +12,7 @@ from postserve.context_maps.pairs import ALL, Pairs, PairsMap
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
-from postserve.validation import integer, matrix, number
+from postserve.validation import flag, integer, matrix, number
 
 BATCH = 64
 """Predictions for this many pairs at once take little longer than for one."""
@@ -27,7 +27,9 @@ class SklearnMap(PairsMap):
     are `refit_growth` times as many as at the last one: if a fit takes time proportional to its pairs, all
     fits together take refit_growth/(refit_growth - 1) times that of the last. One that fails warns, and is
     tried again at the next refit. On loading, hand back the fitted `regressor` if it has partial_fit,
-    otherwise any equal one, which is refitted on the kept pairs. The radius is Assumption 1's; without
+    otherwise any equal one, which is refitted on the kept pairs. With `centred`, fits learn z minus its mean
+    (partial_fit: minus the first z), so that the level of z does not matter; None: unless scikit-learn says
+    that the regressor needs positive numbers. The radius is Assumption 1's; without
     partial_fit its errors are found for 64 pairs at once, since most of the time goes into predictions.
 
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -46,6 +48,7 @@ class SklearnMap(PairsMap):
         *,
         first_fit: int = 8,
         refit_growth: float = 2.0,
+        centred: bool | None = None,
         ridge: float = 1.0,
         map_rate: float = 0.5,
         delta: float = 0.05,
@@ -56,10 +59,12 @@ class SklearnMap(PairsMap):
         self.refit_growth = number("refit_growth", refit_growth, above=1.0)
         self.regressor = _prepare(regressor, self.dim_z)
         self.incremental = hasattr(self.regressor, "partial_fit")
+        self.centred = _learns_any_number(self.regressor) if centred is None else flag("centred", centred)
         self._given = regressor
         self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else ALL)
         self._fitted_on = (0, 0)  # the range of pairs used by the present fit
         self._tried = 0  # the number of pairs at the last attempt to refit
+        self._centre = np.zeros(self.dim_z)  # what the regressor predicts is relative to it
         self._compared = 0  # the number of pairs whose errors are known
 
     def forget(self, keep: float) -> None:
@@ -71,15 +76,20 @@ class SklearnMap(PairsMap):
             self._compare()
         super().forget(keep)
 
-    def _predict(self, X: FloatArray) -> FloatArray:
+    @property
+    def shift_free(self) -> bool:
+        """As `centred` is."""
+        return self.centred
+
+    def _predict_relative(self, X: FloatArray) -> FloatArray:
         if self._fitted_on[1] == 0:
             return np.repeat(self._mean()[None], len(X), axis=0)
         rows = np.asarray(self.regressor.predict(X)).reshape(len(X), -1)
-        return matrix("regressor.predict(x)", rows, len(X), self.dim_z)
+        return matrix("regressor.predict(x)", rows, len(X), self.dim_z) + self._centre
 
-    def _learn(self, x: FloatArray, z: FloatArray) -> None:
+    def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
         at_once = self.incremental or self._fitted_on[1] == 0  # before the first fit the mean moves
-        error = z - self._predict(x[None])[0] if at_once else np.zeros(self.dim_z)
+        error = self._errors_at(x[None], z)[0] if at_once else np.zeros(self.dim_z)
         if self.incremental:
             self.regressor.partial_fit(x[None], self._target(z[None]))
         self._keep(x, z, error)
@@ -98,7 +108,8 @@ class SklearnMap(PairsMap):
             except ValueError as failure:
                 warnings.warn(
                     f"{type(self.regressor).__name__} fails on {seen} pairs ({failure}); it is tried again "
-                    f"at {math.ceil(self.refit_growth * seen)}, wanted a larger first_fit",
+                    f"at {math.ceil(self.refit_growth * seen)}, wanted a larger first_fit or "
+                    "another centred",
                     stacklevel=4,
                 )
 
@@ -106,7 +117,7 @@ class SklearnMap(PairsMap):
         if self._compared == self._pairs.seen:
             return super()._error_squares()
         X, Z = self._pairs.at(np.arange(self._compared, self._pairs.seen))
-        return np.asarray(super()._error_squares() + ((Z - self._predict(X)) ** 2).sum(axis=0))
+        return np.asarray(super()._error_squares() + (self._errors_at(X, Z) ** 2).sum(axis=0))
 
     def _compare(self) -> None:
         """Add the errors of the newest pairs under the present fit."""
@@ -117,11 +128,11 @@ class SklearnMap(PairsMap):
         from sklearn.base import clone
 
         X, Z = self._pairs.at(np.arange(start, stop))
+        centre = Z.mean(axis=0) if self.centred else np.zeros(self.dim_z)
         fitted = clone(self.regressor)
-        fitted.fit(X, self._target(Z))
+        fitted.fit(X, self._target(Z - centre))
         fitted.predict(X[:1])  # some, such as nearest neighbours, only now notice too few pairs
-        self.regressor = fitted
-        self._fitted_on = (start, stop)
+        self.regressor, self._centre, self._fitted_on = fitted, centre, (start, stop)
 
     def _target(self, Z: FloatArray) -> FloatArray:
         return Z[:, 0] if self.dim_z == 1 else Z
@@ -143,6 +154,7 @@ class SklearnMap(PairsMap):
         got, wanted = _parameters(self.regressor), arrays.text("regressor")
         if got != wanted:
             raise StateMismatch(f"the regressor handed back is {got}, wanted {wanted}")
+        self.centred = self.centred and arrays.has("first_z")  # states of earlier versions hold z as it is
         super()._restore(arrays)
         start, stop, self._tried = (int(end) for end in arrays.take("fitted_on", (3,), np.int64))
         sound = 0 <= start <= stop <= self._pairs.seen and 0 <= self._tried <= self._pairs.seen
@@ -174,6 +186,14 @@ def _prepare(regressor: Any, dim_z: int) -> Any:
     if dim_z > 1 and not get_tags(own).target_tags.multi_output:
         own = MultiOutputRegressor(own)
     return own
+
+
+def _learns_any_number(regressor: Any) -> bool:
+    """Whether z may be negative, as far as the regressor says."""
+    from sklearn.utils import get_tags
+
+    parts = [regressor, getattr(regressor, "estimator", regressor)]
+    return not any(get_tags(part).target_tags.positive_only for part in parts)
 
 
 def _parameters(regressor: Any) -> str:
