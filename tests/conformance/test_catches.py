@@ -193,10 +193,19 @@ class LevelsTowardsZero(RidgeMap):
         return True
 
 
+class SharesOneUnit(RidgeMap):
+    """Says that each column has a unit of its own, and has one prior variance for all."""
+
+    @property
+    def column_free(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         (OneRowForAll, "shape"),
+        (SharesOneUnit, "column_free is True, and 1024.0 times column 0 of x"),
         (LevelsTowardsZero, "predictions of z . 100 are not those of z"),
         (DrawsPastItsRadius, "with _radius overridden, draws at rows scatter differently"),
         (GivesItsOwnArray, "own array"),

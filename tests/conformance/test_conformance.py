@@ -83,6 +83,7 @@ MAPS: dict[str, Make] = {
     "KernelMap": lambda: KernelMap(3, 2),
     "KernelMap-few": lambda: KernelMap(3, 2, smoothness=0.7, landmarks=9),
     "KernelMap-settled": lambda: KernelMap(3, 2, landmarks=1, length_scale=2.0),
+    "KernelMap-raw": lambda: KernelMap(3, 2, length_scale="raw median", nugget=0.1),
     "KernelMap-pair": lambda: KernelMap(3, 2, landmarks=20, ridge=(0.1, 10.0), radius_scale=2.0),
     "BestMap": lambda: BestMap([ridge_map(), KernelMap(3, 2)]),
     "BestMap-one": lambda: BestMap([KnownMap(3, 2, halves)]),
@@ -91,6 +92,7 @@ MAPS: dict[str, Make] = {
     "PerArmMap": lambda: PerArmMap(ridge_map()),
     "PerArmMap-network": lambda: PerArmMap(NetworkMap(dim_x=3, dim_z=2)),
     "PerArmMap-neighbors": lambda: PerArmMap(NeighborsMap(3, 2)),
+    "PerArmMap-kernel": lambda: PerArmMap(KernelMap(3, 2, landmarks=9)),
 }
 
 POLICIES: dict[str, Make] = {
@@ -345,6 +347,11 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "NeighborsMap-three",
         "PerArmMap-network",
         "PerArmMap-neighbors",
+    }
+    assert {name for name, make in MAPS.items() if getattr(make(), "column_free", False)} == {
+        "KernelMap",
+        "KernelMap-few",
+        "PerArmMap-kernel",
     }
     assert {name for name, make in POLICIES.items() if make().scale_free} == {
         "PoLinUCB",

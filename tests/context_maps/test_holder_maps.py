@@ -216,6 +216,19 @@ def test_offsets_and_units_are_learnt() -> None:
     assert np.abs((moved - 1e5) / 1e3 - plain).max() < 0.05
 
 
+def test_columns_have_units_of_their_own() -> None:
+    X, Z = some_pairs(200, 3)
+    X[:, 2] = 0.1  # it has no spread, and so no unit
+    plain = answers(teach(KernelMap(3, 2), X, Z), X)
+    units = np.array([1024.0, 1.0, 2.0**-20])
+    assert np.array_equal(answers(teach(KernelMap(3, 2), X * units, Z), X * units), plain)
+    raw = KernelMap(3, 2, length_scale="raw median")
+    assert not np.allclose(answers(teach(raw, X * units, Z), X * units), plain)
+    far = [0.1, 0.1, 7.0], [0.1, 0.1, 9.0]
+    phi_hat = teach(KernelMap(3, 2), X, Z)
+    assert np.array_equal(phi_hat.predict(far[0]), phi_hat.predict(far[1]))
+
+
 def test_it_learns_from_the_first_pair_on() -> None:
     phi_hat = KernelMap(2, 1)
     assert phi_hat.predict([1.0, 2.0]) == phi_hat.radius([1.0, 2.0]) == 0.0

@@ -162,6 +162,24 @@ def units_do_not_matter_where_promised(make: Make) -> None:
             require(alike, f"scale_free is True, and {by_x} x, {by_z} z changed a bit")
 
 
+def units_of_columns_do_not_matter_where_promised(make: Make) -> None:
+    """A column-free map ignores the unit of each column of x; predictions have the units of z's columns."""
+    if not getattr(make(), "column_free", False):
+        return
+    X, Z = _pairs(make())
+    expected = _answers_after_each(make(), X, Z)
+    for factor in POWERS_OF_TWO:
+        for column in range(X.shape[1]):
+            got = _answers_after_each(make(), X * _only(column, factor, X), Z)
+            alike = all(map(np.array_equal, got, expected))
+            require(alike, f"column_free is True, and {factor} times column {column} of x changed a bit")
+        for column in range(Z.shape[1]):
+            by = _only(column, factor, Z)
+            got = _answers_after_each(make(), X, Z * by)
+            alike = np.array_equal(got.predicted, expected.predicted * by)
+            require(alike, f"column_free is True, and {factor} times column {column} of z changed a bit")
+
+
 def the_level_does_not_matter_where_promised(make: Make) -> None:
     """From the first pair on, a shift-free map predicts z + c in place of z, with the same radii."""
     if not getattr(make(), "shift_free", False):
@@ -222,6 +240,11 @@ def _teach(phi_hat: Any, X: FloatArray, Z: FloatArray) -> None:
 def _ask(phi_hat: Any, x: FloatArray) -> list[FloatArray]:
     rng = np.random.default_rng(0)
     return [phi_hat.predict(x, ARMS), phi_hat.radius(x, ARMS), phi_hat.sample(x, ARMS, rng)]
+
+
+def _only(column: int, factor: float, values: FloatArray) -> FloatArray:
+    """Ones, and the factor for one column."""
+    return np.where(np.arange(values.shape[1]) == column, factor, 1.0)
 
 
 class _Answers(NamedTuple):

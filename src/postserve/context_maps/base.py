@@ -37,6 +37,11 @@ class SharedMap(HasSteps, abstract=True):
         return False
 
     @property
+    def column_free(self) -> bool:
+        """Whether a power of two times one column changes nothing (x), or only its prediction (z)."""
+        return False
+
+    @property
     def shift_free(self) -> bool:
         """Whether adding a constant to every z adds it to predictions after the first pair, and no more."""
         return False

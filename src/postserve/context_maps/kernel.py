@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from postserve import confidence
-from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance
+from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance, one_over_deviation
 from postserve.context_maps.pairs import Pairs
 from postserve.context_maps.ridge import RegressionMap
 from postserve.linalg.prior import as_given
@@ -34,12 +34,14 @@ class KernelMap(RegressionMap):
     This is ridge regression on features f with f(x)·f(x') = k(x, x'), and an intercept: exact while
     `landmarks` pairs explain all others (at most that many pairs, or values of x), and by Nyström's
     approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu, at most 50;
-    `length_scale` a number, or "median", the median distance between pairs. The landmarks, each the pair that
-    the earlier ones explain least, and the length scale are renewed each time the pairs have doubled, up to
-    32 times `landmarks`; an update is O(landmarks²). Details of phi finer than the distances between
-    landmarks count as noise: a rough phi needs more of them. `ridge`: "evidence", a number, or a pair
-    (kernel, intercept). The radius is the posterior standard deviation, including what the landmarks do not
-    explain of x, times `radius_scale`; with evidence the learnt noise replaces `noise_scale`.
+    `length_scale` a number; "raw median", the median distance between pairs; or "median", the same with each
+    column of x in units of its standard deviation, here and in the kernel, so that its unit does not matter.
+    The landmarks, each the pair that the earlier ones explain least, the units and the length scale are
+    renewed each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²). Details
+    of phi finer than the distances between landmarks count as noise: a rough phi needs more of them. `ridge`:
+    "evidence", a number, or a pair (kernel, intercept). The radius is the posterior standard deviation,
+    including what the landmarks do not explain of x, times `radius_scale`; with evidence the learnt noise
+    replaces `noise_scale`.
 
     `nugget` is the variance, relative to that of the smooth part, of what is each context's own. Without it,
     rows of a table that come again with the same z would say that there is no noise, and phi_hat would go
@@ -62,7 +64,7 @@ class KernelMap(RegressionMap):
         dim_z: int,
         *,
         smoothness: float = 1.5,
-        length_scale: Literal["median"] | float = "median",
+        length_scale: Literal["median", "raw median"] | float = "median",
         landmarks: int = 256,
         nugget: Literal["evidence"] | float = "evidence",
         ridge: Ridge = "evidence",
@@ -71,7 +73,9 @@ class KernelMap(RegressionMap):
     ) -> None:
         super().__init__(dim_x, dim_z)
         self.smoothness = number("smoothness", smoothness, above=0.0, most=50.0)
-        self.length_scale = one_of_or_number("length_scale", length_scale, ("median",), above=0.0)
+        self.length_scale = one_of_or_number(
+            "length_scale", length_scale, ("median", "raw median"), above=0.0
+        )
         self.landmarks = integer("landmarks", landmarks, least=1)
         self.nugget = one_of_or_number("nugget", nugget, ("evidence",), least=0.0)
         self.noise_scale = number("noise_scale", noise_scale, least=0.0)
@@ -80,13 +84,18 @@ class KernelMap(RegressionMap):
         self._rebuilt_at = 0  # the number of pairs at the last rebuild
         self._waiting = Pairs(dim_x, dim_z)  # surprises that are not learnt yet
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
-        self._landmarks.length = 0.0 if length_scale == "median" else self.length_scale
+        self._landmarks.length = 0.0 if isinstance(self.length_scale, str) else self.length_scale
         self._models = self._fresh_models(ridge)
         self.ridge = as_given(ridge)
 
     @property
     def scale_free(self) -> bool:
-        """True with evidence and the median."""
+        """True with evidence and a median."""
+        return self._models.prior.evidence and isinstance(self.length_scale, str)
+
+    @property
+    def column_free(self) -> bool:
+        """True with evidence and the median of columns in their own units."""
         return self._models.prior.evidence and self.length_scale == "median"
 
     def forget(self, keep: float) -> None:
@@ -147,14 +156,15 @@ class KernelMap(RegressionMap):
     def _rebuild(self) -> None:
         """Renew landmarks, length scale, nugget and sums, from the pairs that count."""
         X, Z = self._pairs.at(np.arange(self._pairs.first, self._pairs.seen))
-        length = median_distance(X) if isinstance(self.length_scale, str) else self.length_scale
+        units = one_over_deviation(X) if self.length_scale == "median" else np.ones(self.dim_x)
+        length = median_distance(X * units) if isinstance(self.length_scale, str) else self.length_scale
         self._rebuilt_at, self._waiting = self._pairs.seen, Pairs(self.dim_x, self.dim_z)
         learns_nugget = self.nugget == "evidence"
-        best = self._fitted(X, Z, length, 0.0 if learns_nugget else self.nugget)
+        best = self._fitted(X, Z, units, length, 0.0 if learns_nugget else self.nugget)
         if learns_nugget and best[1].prior.fitted_at and best[0].repeat_in(X):
             least = _surprisal(best[1]) - DECISIVE
             for nugget in NUGGETS:
-                other = self._fitted(X, Z, length, nugget)
+                other = self._fitted(X, Z, units, length, nugget)
                 if (surprisal := _surprisal(other[1])) < least:
                     best, least = other, surprisal
         self._landmarks, self._models = best
@@ -162,10 +172,11 @@ class KernelMap(RegressionMap):
             self._pairs = Pairs(self.dim_x, self.dim_z)
 
     def _fitted(
-        self, X: FloatArray, Z: FloatArray, length: float, nugget: float
+        self, X: FloatArray, Z: FloatArray, units: FloatArray, length: float, nugget: float
     ) -> tuple[Landmarks, RidgeModels]:
         """Landmarks among these pairs, and the regression on their features."""
         landmarks = Landmarks(self.dim_x, self.smoothness, self.landmarks)
+        landmarks.units = units
         landmarks.spread(X, length, nugget)
         models = self._fresh_models(self.ridge)
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
@@ -205,6 +216,7 @@ class KernelMap(RegressionMap):
         self._landmarks.restore(arrays)
         if not arrays.has("landmarks_nugget"):  # a state of an earlier version
             self.nugget = 0.0
+            self.length_scale = "raw median" if self.length_scale == "median" else self.length_scale
         arrays.require(len(self._landmarks.points) <= self._room, "landmarks", f"at most {self._room} rows")
         self._pairs.restore(arrays)
         if arrays.has("waiting_pairs_seen"):  # states of earlier versions have none

@@ -29,8 +29,8 @@ class Coordinates(NamedTuple):
 class Landmarks:
     """f(x) = L^{-1} k(x), k_i(x) = k(x_i, x), L L^T = (k(x_i, x_j)), k = matern + nugget at equal contexts.
 
-    f(x)·f(x') is k(x, x') where either is a landmark, and its best approximation elsewhere. Contexts whose
-    kernel is 1 up to EXPLAINED are equal.
+    f(x)·f(x') is k(x, x') where either is a landmark, and its best approximation elsewhere. Column j of x is
+    multiplied by units_j. Contexts whose kernel is 1 up to EXPLAINED are equal.
 
     >>> landmarks = Landmarks(dim_x=1, smoothness=0.5, most=2)
     >>> landmarks.spread(np.array([[0.0], [0.5], [1.0]]), length=1.0)
@@ -44,6 +44,7 @@ class Landmarks:
         self.smoothness = smoothness
         self.most = most
         self.length = 0.0
+        self.units = np.ones(dim_x)
         self.nugget = 0.0
         self.points = np.empty((0, dim_x))
         self._factor = np.empty((0, 0))
@@ -60,7 +61,7 @@ class Landmarks:
 
     def _kernel(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """k(x_i, y_j)."""
-        kernel = matern(distances(X, Y), self.length, self.smoothness)
+        kernel = self._matern(X, Y)
         return kernel if self.nugget == 0.0 else kernel + self.nugget * (kernel >= 1.0 - EXPLAINED)
 
     def admit(self, x: FloatArray, features: Coordinates) -> FloatArray:
@@ -102,7 +103,10 @@ class Landmarks:
 
     def _equal(self, X: FloatArray, Y: FloatArray) -> BoolArray:
         """Which contexts are equal."""
-        return np.asarray(matern(distances(X, Y), self.length, self.smoothness) >= 1.0 - EXPLAINED)
+        return np.asarray(self._matern(X, Y) >= 1.0 - EXPLAINED)
+
+    def _matern(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return matern(distances(X * self.units, Y * self.units), self.length, self.smoothness)
 
     def arrays(self) -> Arrays:
         """The landmarks, their factor and the length scale."""
@@ -110,6 +114,7 @@ class Landmarks:
             "landmarks": self.points,
             "landmarks_factor": self._factor,
             "landmarks_length": np.array([self.length]),
+            "landmarks_units": self.units,
             "landmarks_nugget": np.array([self.nugget]),
         }
 
@@ -122,7 +127,9 @@ class Landmarks:
         stored.require(bool((np.diagonal(self._factor) > 0.0).all()), "landmarks_factor", "a Cholesky factor")
         self.length = float(stored.take("landmarks_length", (1,))[0])
         stored.require(self.length >= 0.0, "landmarks_length", "a length")
-        if stored.has("landmarks_nugget"):  # states of earlier versions have none
+        if stored.has("landmarks_nugget"):  # states of earlier versions have neither
+            self.units = stored.take("landmarks_units", self.units.shape)
+            stored.require(bool((self.units >= 0.0).all()), "landmarks_units", "no negative numbers")
             self.nugget = float(stored.take("landmarks_nugget", (1,))[0])
             stored.require(self.nugget >= 0.0, "landmarks_nugget", "a variance")
 
@@ -168,6 +175,16 @@ def median_distance(X: FloatArray) -> float:
     apart = distances(X, X)
     apart = apart[apart > 0.0]
     return float(np.median(apart)) if len(apart) else 0.0
+
+
+def one_over_deviation(X: FloatArray) -> FloatArray:
+    """1/s of each column, s its standard deviation; 0 if it is constant: it has no unit yet.
+
+    >>> one_over_deviation(np.array([[0.0, 0.1], [4.0, 0.1]]))
+    array([0.5, 0. ])
+    """
+    deviation = (X - X[0]).std(axis=0)  # exactly 0 where all are equal
+    return np.asarray(np.divide(1.0, deviation, out=np.zeros(X.shape[1]), where=deviation > 0.0))
 
 
 def evenly(n: int, most: int) -> IntArray:

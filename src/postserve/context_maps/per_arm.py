@@ -51,6 +51,11 @@ class PerArmMap(Persistent):
         return bool(getattr(self.template, "scale_free", False))
 
     @property
+    def column_free(self) -> bool:
+        """As the template is."""
+        return bool(getattr(self.template, "column_free", False))
+
+    @property
     def order_free(self) -> bool:
         """As the template is."""
         return isinstance(self.template, Merges) and self.template.order_free
