@@ -53,7 +53,7 @@ def nearest_mean(X: Any, Z: Any, x: Any, k: int) -> Any:
 @pytest.mark.parametrize("dim_x", [1, 3])
 def test_neighbors_are_those_of_scikit_learn_where_nothing_ties(n: int, dim_x: int) -> None:
     X, Z = some_pairs(n, dim_x)
-    phi_hat = teach(NeighborsMap(dim_x, 2, neighbors=5), X, Z)
+    phi_hat = teach(NeighborsMap(dim_x, 2, neighbors=5, own_units=False), X, Z)
     at = some_pairs(50, dim_x, seed=1)[0]
     assert np.allclose(answers(phi_hat, at), KNeighborsRegressor(5).fit(X, Z).predict(at))
 
@@ -63,12 +63,35 @@ def test_neighbors_are_those_of_scikit_learn_where_nothing_ties(n: int, dim_x: i
 def test_all_pairs_that_tie_with_the_last_are_averaged(dim_x: int, k: int) -> None:
     X, Z = some_pairs(1200, dim_x)
     X = np.round(4.0 * X)
-    phi_hat = teach(NeighborsMap(dim_x, 2, neighbors=k), X, Z)
+    phi_hat = teach(NeighborsMap(dim_x, 2, neighbors=k, own_units=False), X, Z)
     order = np.random.default_rng(1).permutation(len(X))
-    shuffled = teach(NeighborsMap(dim_x, 2, neighbors=k), X[order], Z[order])
+    shuffled = teach(NeighborsMap(dim_x, 2, neighbors=k, own_units=False), X[order], Z[order])
     at = np.round(4.0 * some_pairs(30, dim_x, seed=2)[0]) + 0.5
     assert np.allclose(answers(phi_hat, at), [nearest_mean(X, Z, x, k) for x in at])
     assert np.allclose(answers(phi_hat, at), answers(shuffled, at))
+
+
+def test_neighbors_are_near_in_units_of_each_column(tmp_path: Path) -> None:
+    X, Z = some_pairs(512, 3)
+    X[:, 2] = 0.1  # no spread, and so no unit
+    units = np.array([1024.0, 1.0, 2.0**-20])
+    plain, scaled = NeighborsMap(3, 2), NeighborsMap(3, 2)
+    for start in range(0, 512, 128):
+        rows = slice(start, start + 128)
+        teach(plain, X[rows], Z[rows])
+        teach(scaled, X[rows] * units, Z[rows])
+        assert np.array_equal(answers(plain, X[:40]), answers(scaled, X[:40] * units))
+    own = X / np.where(X.std(axis=0) > 1e-9, X.std(axis=0), np.inf)
+    k = plain._k(512)
+    assert np.allclose(answers(plain, X[:40]), [nearest_mean(own, Z, x, k) for x in own[:40]])
+    plain.save(tmp_path / "map.npz")
+    with np.load(tmp_path / "map.npz") as file:
+        older = {name: file[name] for name in file if name not in ("units", "units_at", "first_z")}
+        older["pairs_z"] = older["pairs_z"] + file["first_z"]
+    np.savez(tmp_path / "older.npz", **older)
+    raw = teach(postserve.load(tmp_path / "older.npz"), X, Z)
+    X, Z, k = np.vstack([X, X]), np.vstack([Z, Z]), raw._k(1024)
+    assert np.allclose(answers(raw, X[:40]), [nearest_mean(X, Z, x, k) for x in X[:40]])
 
 
 def test_how_many_neighbors_follows_the_smoothness() -> None:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from postserve.context_maps.landmarks import one_over_deviation
 from postserve.context_maps.pairs import PairsMap
-from postserve.state import Stored
+from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
-from postserve.validation import integer, number
+from postserve.validation import flag, integer, number
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
@@ -24,12 +25,13 @@ SLACK = 1e-9
 class NeighborsMap(PairsMap):
     """phi_hat(x) = the mean of z over the k nearest pairs and all that tie with the k-th.
 
-    Ties are included, so the order of the pairs does not matter and x may be discrete. k grows with the n
-    pairs as ceil(n^{2b/(2b + dim_x)}), b = min(`smoothness`, 1), which balances noise and bias for phi in the
-    Hölder class b: the squared error is of order n^{-2b/(2b + dim_x)}. A mean cannot use more smoothness than
-    1: if the neighbours lie to one side, as at the border, its error is proportional to their distance.
-    `neighbors` fixes k. The radius is Assumption 1's, with the rate of the error, b/(2b + dim_x), as default
-    of `map_rate`.
+    Ties are included, so their order does not matter and x may be discrete. k grows with the n pairs as
+    ceil(n^{2b/(2b + dim_x)}), b = min(`smoothness`, 1), which balances noise and bias for phi in the Hölder
+    class b: the squared error is of order n^{-2b/(2b + dim_x)}. A mean cannot use more smoothness than 1: if
+    the neighbours lie to one side, as at the border, its error is proportional to their distance. `neighbors`
+    fixes k. With `own_units`, each column of x is in units of its standard deviation, renewed each time the
+    pairs have doubled. The radius is Assumption 1's, with the rate of the error, b/(2b + dim_x), as the
+    default of `map_rate`.
 
     >>> phi_hat = NeighborsMap(dim_x=1, dim_z=1, neighbors=2)
     >>> for x in (1.0, 2.0, 4.0, 8.0):
@@ -45,6 +47,7 @@ class NeighborsMap(PairsMap):
         *,
         smoothness: float = 1.0,
         neighbors: int | None = None,
+        own_units: bool = True,
         ridge: float = 1.0,
         map_rate: float | None = None,
         delta: float = 0.05,
@@ -52,10 +55,12 @@ class NeighborsMap(PairsMap):
     ) -> None:
         self.smoothness = number("smoothness", smoothness, above=0.0)
         self.neighbors = None if neighbors is None else integer("neighbors", neighbors, least=1)
+        self.own_units = flag("own_units", own_units)
         b = min(self.smoothness, 1.0)
         self._rate = b / (2.0 * b + integer("dim_x", dim_x, least=1))
         map_rate = self._rate if map_rate is None else map_rate
         super().__init__(dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale)
+        self._units, self._units_at = np.ones(self.dim_x), 1  # and how many pairs there were at that time
         self._tree: cKDTree | None = None
         self._in_tree = (0, 0)  # the tree holds the pairs from the first to before the second
 
@@ -75,7 +80,9 @@ class NeighborsMap(PairsMap):
         k = min(self._k(counting), counting)
         near = self._candidates(x, k)
         X, Z = self._pairs.at(near)
-        squared = ((X - x) ** 2).sum(axis=1)  # the same with or without a tree: saving changes no bit
+        squared = (((X - x) * self._units) ** 2).sum(
+            axis=1
+        )  # the same with or without a tree: saving changes no bit
         return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
 
     def _k(self, n: int) -> int:
@@ -90,7 +97,7 @@ class NeighborsMap(PairsMap):
             return newer
         wanted = k + MORE
         while wanted < stop - start:
-            distances, found = map(np.asarray, self._tree.query(x, k=wanted))
+            distances, found = map(np.asarray, self._tree.query(x * self._units, k=wanted))
             counts = found >= first - start
             if np.count_nonzero(counts) >= k and distances[-1] > distances[counts][k - 1] * (1.0 + SLACK):
                 return np.concatenate([np.sort(start + found[counts]), newer])
@@ -100,7 +107,11 @@ class NeighborsMap(PairsMap):
     def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
         self._keep(x, z, self._errors_at(x[None], z)[0])
         start, stop = self._in_tree
-        if self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
+        if self.own_units and self._pairs.seen >= 2 * self._units_at:
+            counting = np.arange(self._pairs.first, self._pairs.seen)
+            self._units, self._units_at = one_over_deviation(self._pairs.at(counting)[0]), self._pairs.seen
+            self._build_tree()
+        elif self._pairs.seen - stop >= max(FIRST_TREE, stop - start):
             self._build_tree()
 
     def _build_tree(self) -> None:
@@ -110,8 +121,20 @@ class NeighborsMap(PairsMap):
         first, seen = self._pairs.first, self._pairs.seen
         self._tree, self._in_tree = None, (first, first)
         if seen - first >= FIRST_TREE:
-            self._tree, self._in_tree = cKDTree(self._pairs.at(np.arange(first, seen))[0]), (first, seen)
+            contexts = self._pairs.at(np.arange(first, seen))[0] * self._units
+            self._tree, self._in_tree = cKDTree(contexts), (first, seen)
+
+    def _arrays(self) -> Arrays:
+        return {**super()._arrays(), "units": self._units, "units_at": np.array([self._units_at])}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
+        self.own_units = self.own_units and arrays.has("units")  # states of earlier versions have one unit
+        if arrays.has("units"):
+            self._units = arrays.take("units", (self.dim_x,))
+            self._units_at = int(arrays.take("units_at", (1,), np.int64)[0])
+            arrays.require(bool((self._units >= 0.0).all()), "units", "no negative numbers")
+            arrays.require(
+                1 <= self._units_at <= max(1, self._pairs.seen), "units_at", "a count of the pairs"
+            )
         self._build_tree()
