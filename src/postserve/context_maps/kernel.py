@@ -28,6 +28,10 @@ BLOCK = 4096
 """Rows with features in memory at once during a rebuild."""
 
 
+Fitted = tuple[Landmarks, RidgeModels, bool]
+"""Landmarks, the regression on their features, and whether contexts repeat."""
+
+
 class KernelMap(RegressionMap):
     """phi_hat(x) = sum_i alpha_i k(x_i, x) + c, alpha = (K + lambda I)^{-1} (z - c): k a Matérn kernel.
 
@@ -147,11 +151,11 @@ class KernelMap(RegressionMap):
         prior = self._models.prior
         if not prior.evidence or self.nugget != "evidence":
             return False
-        off = np.abs(z - self._models.average(row)[0])
-        limit = SURPRISE * np.sqrt(prior.noise_variance)
-        if not (off > limit).any():
+        squares = (z - self._models.average(row)[0]) ** 2
+        limit = SURPRISE**2 * prior.noise_variance
+        if not (squares > limit).any():  # as nearly always
             return False
-        return bool((off > limit * np.sqrt(1.0 + self._models.project(row).widths[0] ** 2)).any())
+        return bool((squares > limit * (1.0 + self._models.project(row).widths[0] ** 2)).any())
 
     def _rebuild(self) -> None:
         """Renew landmarks, length scale, nugget and sums, from the pairs that count."""
@@ -161,27 +165,37 @@ class KernelMap(RegressionMap):
         self._rebuilt_at, self._waiting = self._pairs.seen, Pairs(self.dim_x, self.dim_z)
         learns_nugget = self.nugget == "evidence"
         best = self._fitted(X, Z, units, length, 0.0 if learns_nugget else self.nugget)
-        if learns_nugget and best[1].prior.fitted_at and best[0].repeat_in(X):
-            least = _surprisal(best[1]) - DECISIVE
-            for nugget in NUGGETS:
-                other = self._fitted(X, Z, units, length, nugget)
-                if (surprisal := _surprisal(other[1])) < least:
-                    best, least = other, surprisal
-        self._landmarks, self._models = best
+        if learns_nugget and best[1].prior.fitted_at and best[2]:
+            best = self._with_nugget(X, Z, units, length, best)
+        self._landmarks, self._models, _ = best
         if self._rebuilt_at >= LAST_REBUILD * self.landmarks:
             self._pairs = Pairs(self.dim_x, self.dim_z)
 
+    def _with_nugget(
+        self, X: FloatArray, Z: FloatArray, units: FloatArray, length: float, without: Fitted
+    ) -> Fitted:
+        """The fit with the best nugget, if that is decisively better than the one without."""
+        least = limit = _surprisal(without[1])
+        best = without
+        for nugget in NUGGETS:
+            other = self._fitted(X, Z, units, length, nugget)
+            surprisal = _surprisal(other[1])
+            if surprisal > least:  # and larger ones are worse still
+                break
+            best, least = other, surprisal
+        return best if least < limit - DECISIVE else without
+
     def _fitted(
         self, X: FloatArray, Z: FloatArray, units: FloatArray, length: float, nugget: float
-    ) -> tuple[Landmarks, RidgeModels]:
+    ) -> Fitted:
         """Landmarks among these pairs, and the regression on their features."""
         landmarks = Landmarks(self.dim_x, self.smoothness, self.landmarks)
         landmarks.units = units
-        landmarks.spread(X, length, nugget)
+        repeat = landmarks.spread(X, length, nugget)
         models = self._fresh_models(self.ridge)
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
         models.learn_sums(0, ((self._rows(landmarks.features(X[block]).rows), Z[block]) for block in blocks))
-        return landmarks, models
+        return landmarks, models, repeat
 
     @property
     def _room(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from postserve.state import Arrays, Stored
-from postserve.types import BoolArray, FloatArray, IntArray
+from postserve.types import FloatArray, IntArray
 
 EXPLAINED = 1e-8
 """If the landmarks leave less than this of k(x, x) = 1, x does not become one: noise is never smaller, and
@@ -34,6 +34,7 @@ class Landmarks:
 
     >>> landmarks = Landmarks(dim_x=1, smoothness=0.5, most=2)
     >>> landmarks.spread(np.array([[0.0], [0.5], [1.0]]), length=1.0)
+    False
     >>> landmarks.points.ravel()
     array([0., 1.])
     >>> landmarks.features(np.array([[0.0], [0.5]])).left.round(2)
@@ -47,6 +48,7 @@ class Landmarks:
         self.units = np.ones(dim_x)
         self.nugget = 0.0
         self.points = np.empty((0, dim_x))
+        self._points_in_units = self.points
         self._factor = np.empty((0, 0))
 
     def features(self, X: FloatArray) -> Coordinates:
@@ -56,12 +58,13 @@ class Landmarks:
         if len(X) > 1 and (X[:1] == X).all():  # BLAS may give equal columns different bits
             one = self.features(X[:1])
             return Coordinates(np.repeat(one.rows, len(X), axis=0), np.repeat(one.left, len(X)))
-        rows = solve_triangular(self._factor, self._kernel(self.points, X), lower=True, check_finite=False).T
+        kernel = self._kernel(self._points_in_units, X * self.units)
+        rows = solve_triangular(self._factor, kernel, lower=True, check_finite=False).T
         return Coordinates(rows, np.maximum(1.0 + self.nugget - (rows**2).sum(axis=1), 0.0))
 
     def _kernel(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """k(x_i, y_j)."""
-        kernel = self._matern(X, Y)
+        """k(x_i, y_j) of contexts in units."""
+        kernel = matern(distances(X, Y), self.length, self.smoothness)
         return kernel if self.nugget == 0.0 else kernel + self.nugget * (kernel >= 1.0 - EXPLAINED)
 
     def admit(self, x: FloatArray, features: Coordinates) -> FloatArray:
@@ -73,40 +76,40 @@ class Landmarks:
         self._factor = np.pad(self._factor, ((0, 1), (0, 1)))
         self._factor[-1] = row
         self.points = np.vstack([self.points, x])
+        self._points_in_units = self.points * self.units
         return row
 
-    def spread(self, X: FloatArray, length: float, nugget: float = 0.0) -> None:
-        """Choose landmarks, each the row that the earlier ones explain least (a pivoted Cholesky factor)."""
+    def spread(self, X: FloatArray, length: float, nugget: float = 0.0) -> bool:
+        """Choose landmarks, each the row that the earlier ones explain least (a pivoted Cholesky factor).
+
+        Returns whether rows repeat: clearly more of them than by chance are equal to a landmark.
+        """
         X = X[evenly(len(X), CANDIDATES * self.most)]
         self.length, self.nugget = length, nugget
+        in_units = X * self.units
         rows = np.zeros((min(self.most, len(X)), len(X)))
         left = np.full(len(X), 1.0 + nugget)
         chosen: list[int] = []
+        n_equal = 0
         for j, row in enumerate(rows):
             i = int(np.argmax(left))
             if left[i] <= EXPLAINED:
                 break
-            row[:] = (self._kernel(X[i][None], X)[0] - rows[:j, i] @ rows[:j]) / np.sqrt(left[i])
+            kernel = self._kernel(in_units[i][None], in_units)[0]
+            n_equal += int((kernel >= 1.0 - EXPLAINED).sum())
+            row[:] = (kernel - rows[:j, i] @ rows[:j]) / np.sqrt(left[i])
             left = np.maximum(left - row**2, 0.0)
             left[i] = 0.0
             chosen.append(i)
-        self.points = X[chosen]
+        self.points, self._points_in_units = X[chosen], in_units[chosen]
         self._factor = np.tril(rows[: len(chosen), chosen].T)
-
-    def repeat_in(self, X: FloatArray) -> bool:
-        """Whether more rows than landmarks are equal to one."""
-        return int(self._equal(self.points, X).sum()) > len(self.points)
+        return n_equal > 1.1 * len(chosen)
 
     def count_distinct(self, X: FloatArray) -> int:
         """How many rows differ from all rows before them."""
-        return int((np.argmax(self._equal(X, X), axis=0) == np.arange(len(X))).sum())
-
-    def _equal(self, X: FloatArray, Y: FloatArray) -> BoolArray:
-        """Which contexts are equal."""
-        return np.asarray(self._matern(X, Y) >= 1.0 - EXPLAINED)
-
-    def _matern(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return matern(distances(X * self.units, Y * self.units), self.length, self.smoothness)
+        in_units = X * self.units
+        equal = matern(distances(in_units, in_units), self.length, self.smoothness) >= 1.0 - EXPLAINED
+        return int((np.argmax(equal, axis=0) == np.arange(len(X))).sum())
 
     def arrays(self) -> Arrays:
         """The landmarks, their factor and the length scale."""
@@ -132,6 +135,7 @@ class Landmarks:
             stored.require(bool((self.units >= 0.0).all()), "landmarks_units", "no negative numbers")
             self.nugget = float(stored.take("landmarks_nugget", (1,))[0])
             stored.require(self.nugget >= 0.0, "landmarks_nugget", "a variance")
+        self._points_in_units = self.points * self.units
 
 
 def matern(distance: FloatArray, length: float, smoothness: float) -> FloatArray:
