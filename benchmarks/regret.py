@@ -55,7 +55,9 @@ def run(kind: Any, seed: int, name: str) -> tuple[float, list[float]]:
     final = float(simulate(policy, env, 2000 if kind == "nonlinear" else 1000, seed).regret[-1])
     policy.refit_prior()
     noise = float(policy.prior.noise_variance[0])
-    return final, [noise, *(noise / ridge for ridge in policy.prior.ridge.values())]
+    models = policy._arms.models  # whose columns have their own units; an intercept's is not compared
+    blocks = [models.prior.block(name) for name in policy.prior.ridge if name != "intercept"]
+    return final, [noise, *(noise / float(models.ridge[block].mean()) for block in blocks)]
 
 
 Runs = dict[tuple[str, str], list[tuple[float, list[float]]]]

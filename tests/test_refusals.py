@@ -188,6 +188,7 @@ def test_messages_say_what_got_wanted() -> None:
 
 def test_integers_booleans_and_lists_are_numbers_too() -> None:
     policy = LinUCB(2, 2, exploration=1.0)
+    policy.update([0, 1], 0, None, 0)
     policy.update([1, 0], untyped(np.int64(1)), None, True)
     assert policy.select(np.array([1, 0], dtype=np.int8), np.random.default_rng(0)) == Decision(1, 1.0)
 

@@ -74,9 +74,9 @@ def test_a_flipped_byte_in_an_array_is_noticed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"row_u": np.zeros((2, 3))}, r"row_u has shape \(2, 3\), wanted \(1, 3\)"),
+        ({"row_u": np.zeros((2, 3))}, r"row_u has shape \(2, 3\), wanted \(1, 4\)"),
         ({"tally": np.zeros((3, 5), dtype=np.float32)}, "tally has dtype float32, wanted float64"),
-        ({"row_u": np.full((1, 3), np.nan)}, "row_u has values that are not finite"),
+        ({"row_u": np.full((1, 4), np.nan)}, "row_u has values that are not finite"),
         ({"context_map.dense_gram": None}, "no array context_map.dense_gram"),
         ({"header": None}, "damaged or no state file"),
         ({"header": np.array("{}")}, "damaged or no state file"),

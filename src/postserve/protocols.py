@@ -158,6 +158,22 @@ class MeasuresErrors(Protocol):
 
 
 @runtime_checkable
+class ShapesBall(Protocol):
+    """Knows that the coordinates of z differ in units: its confidence set is an ellipsoid."""
+
+    def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
+        """The half-axes relative to the radius, one row per arm or one for all; None for a ball."""
+
+
+@runtime_checkable
+class HasUntaught(Protocol):
+    """Cannot say where z lies before the first one came."""
+
+    def is_taught(self, arm: int) -> bool:
+        """Whether it has learnt a z, where it keeps something for each arm of this one."""
+
+
+@runtime_checkable
 class HoldsArms(Protocol):
     """Keeps something for each arm, and can drop it."""
 

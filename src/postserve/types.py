@@ -29,6 +29,8 @@ Context: TypeAlias = npt.ArrayLike | Mapping[str, Any] | Sequence[Mapping[str, A
 Ridge: TypeAlias = Literal["evidence"] | float | Sequence[float]
 """A ridge: learnt from the evidence, one number, or one number per block."""
 
+Intercept: TypeAlias = Literal["auto", "level"] | bool
+"""A common level with intercepts around it, a constant in u, or neither; "auto" follows the ridge."""
 ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | float
 Exploration: TypeAlias = Literal["auto"] | float
 MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
@@ -51,10 +53,23 @@ class Decisions(NamedTuple):
     propensities: FloatArray
 
 
+class Ball(NamedTuple):
+    """The confidence set of phi(x) for each arm: centre, one row per arm or one vector for all, and radius.
+
+    With `axes`, one row per arm or one for all, it is an ellipsoid: coordinate j of z has the half-axis
+    ``radius·axes[j]``.
+    """
+
+    z_hat: FloatArray
+    radius: FloatArray
+    axes: FloatArray | None = None
+
+
 class Prior(NamedTuple):
     """The prior in force: the noise variance of each output, and lambda of each block of u.
 
-    The prior variance of a weight in block j is ``tau_j² = noise_variance / ridge[j]``.
+    The prior variance of a weight in block j is ``tau_j² = noise_variance / ridge[j]``; where columns have
+    their own units, divided by the column's mean square.
     """
 
     noise_variance: FloatArray

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg.blas import ddot  # four times as fast as np.vdot; neither warns on overflow
 
 from postserve.errors import InvalidInput
-from postserve.types import FloatArray, IntArray
+from postserve.types import FloatArray, IntArray, Intercept, Ridge
 
 MAX_NORM = 1e50
 """Longest vector accepted: its square, times any number of rounds, stays far from overflow."""
@@ -141,7 +141,12 @@ def one_of(name: str, value: T, options: Sequence[T]) -> T:
 
 def one_of_or_number(name: str, value: Any, options: Sequence[str], **limits: float) -> Any:
     """One of the named options, or a number within the limits."""
-    return one_of(name, value, options) if isinstance(value, str) else number(name, value, **limits)
+    if isinstance(value, str) and value in options:
+        return value
+    try:
+        return number(name, value, **limits)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}, or {' or '.join(map(repr, options))}") from error
 
 
 def generator(rng: Any) -> np.random.Generator:
@@ -234,3 +239,25 @@ def _check_finite(name: str, array: FloatArray) -> None:
         raise InvalidInput(f"{name} has {flat[bad[0]]} at {at}, wanted finite numbers")
     largest = np.abs(flat).max()
     raise InvalidInput(f"{name} has entries up to {largest:.3g}, wanted a norm of at most {MAX_NORM:g}")
+
+
+def intercept_option(value: Any) -> Intercept:
+    """A checked `intercept`."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if value not in ("auto", "level"):
+        raise InvalidInput(f"intercept is {value!r}, wanted 'auto', 'level', True or False")
+    return cast(Intercept, value)
+
+
+def has_level(what: str, radius: object, intercept: Intercept, ridge: Ridge) -> bool:
+    """Whether outputs have a common level that is integrated out; `what` names the radius.
+
+    The theory's radii know no level, and a numeric ridge gives it no prior.
+    """
+    theory = radius in ("determinant", "closed_form", "assumption")
+    possible = isinstance(ridge, str) and not theory
+    if intercept == "level" and not possible:
+        got = f"{what} is {radius!r}" if theory else f"ridge is {ridge!r}"
+        raise InvalidInput(f"intercept is 'level' and {got}, wanted ridge='evidence' and no theory's radius")
+    return intercept == "level" or (intercept == "auto" and possible)

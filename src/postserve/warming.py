@@ -135,13 +135,13 @@ def _choose_batch(policy: Any, X: Any, Z: Any, rng: np.random.Generator, **arms:
 
 
 def _learn(policy: Any, arm: int, xs: Rows, zs: Rows, rounds: int) -> None:
-    """In one stage and in two."""
+    """In one stage and in two; rewards vary, as without a variance nothing is computed."""
     for x, z in zip(xs(rounds), zs(rounds), strict=True):
         z = None if policy.dim_z is None else z
-        policy.update(x, arm, z, 1.0)
+        policy.update(x, arm, z, 0.0)
         policy.credit(x, arm, z, 1.0, z_hat=policy.observe(x, arm, z))
 
 
 def _update_batch(policy: Any, arms: Any, xs: Rows, zs: Rows) -> None:
     n = len(arms)
-    policy.update_batch(xs(n), arms, None if policy.dim_z is None else zs(n), np.ones(n))
+    policy.update_batch(xs(n), arms, None if policy.dim_z is None else zs(n), np.arange(n) % 2.0)

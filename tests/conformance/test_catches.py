@@ -185,7 +185,12 @@ class DrawsPastItsRadius(RidgeMap):
         return off * (RidgeMap._radius(self, X) / self._radius(X))[:, None]
 
 
-class LevelsTowardsZero(RidgeMap):
+class WithoutLevel(RidgeMap):
+    def __init__(self, dim_x: int, dim_z: int) -> None:
+        super().__init__(dim_x, dim_z, intercept=False)
+
+
+class LevelsTowardsZero(WithoutLevel):
     """Says that the level of z does not matter, and has a prior around 0."""
 
     @property
@@ -193,7 +198,7 @@ class LevelsTowardsZero(RidgeMap):
         return True
 
 
-class SharesOneUnit(RidgeMap):
+class SharesOneUnit(WithoutLevel):
     """Says that each column has a unit of its own, and has one prior variance for all."""
 
     @property

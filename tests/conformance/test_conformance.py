@@ -338,21 +338,32 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "EpsilonGreedy-sets",
         "EpsilonGreedy-features",
     }
-    assert {name for name, make in MAPS.items() if getattr(make(), "shift_free", False)} == {
+    in_own_units = {"RidgeMap", "KernelMap", "KernelMap-few", "BestMap", "PerArmMap", "PerArmMap-kernel"}
+    assert {name for name, make in MAPS.items() if getattr(make(), "column_free", False)} == in_own_units
+    assert {name for name, make in MAPS.items() if getattr(make(), "shift_free", False)} == in_own_units | {
         "NetworkMap",
         "SklearnMap-refits",
         "SklearnMap-wrapped",
         "SklearnMap-partial_fit",
         "NeighborsMap",
         "NeighborsMap-three",
+        "KernelMap-settled",
+        "KernelMap-raw",
+        "PerArmMap-best",
         "PerArmMap-network",
         "PerArmMap-neighbors",
     }
-    assert {name for name, make in MAPS.items() if getattr(make(), "column_free", False)} == {
-        "KernelMap",
-        "KernelMap-few",
-        "PerArmMap-kernel",
-    }
+    for name in (
+        "PoLinUCB",
+        "LinUCB",
+        "RobustPoLinUCB",
+        "LinUCBPhiHat",
+        "PoLinTS",
+        "LinUCBOracle",
+        "BestPolicy",
+    ):
+        assert POLICIES[name]().shift_free
+        assert POLICIES[name]().column_free
     assert {name for name, make in POLICIES.items() if make().scale_free} == {
         "PoLinUCB",
         "PoLinUCB-joint",

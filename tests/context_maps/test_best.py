@@ -50,7 +50,8 @@ def test_the_errors_are_those_of_predictions_made_before_z_was_learnt() -> None:
     squared = np.zeros((3, 2))
     for i, (x, z) in enumerate(zip(X, Z, strict=True)):
         rows = [each.predict(x)[0] for each in alone] + ([Z[:i].mean(axis=0)] if i else [z])
-        squared += (np.array(rows) - z) ** 2 if i else 0.0
+        within = np.clip(rows, Z[: i + 1].min(axis=0), Z[: i + 1].max(axis=0))
+        squared += (within - z) ** 2 if i else 0.0
         for learner in (phi_hat, *alone):
             learner.update(x, 0, z)
     np.testing.assert_allclose(phi_hat.errors, (squared / Z.var(axis=0)).sum(axis=1) / (29 * 2), rtol=1e-9)
@@ -128,7 +129,8 @@ def test_it_chooses_between_one_map_and_one_per_arm() -> None:
         one, other = phi_hat.predict([1.0], arms=[0, 1])
         assert (np.sign(one) != np.sign(other)) == follows
     phi_hat.remove_arm(1)
-    np.testing.assert_array_equal(phi_hat.predict([1.0], arms=[1]), [[0.0]])
+    mean = phi_hat.predict([1.0], arms=[1])
+    np.testing.assert_array_equal(phi_hat.predict([9.0], arms=[1]), mean)  # of all z, wherever x is
 
 
 def test_a_policy_asks_once_for_all_arms_only_if_no_member_differs_between_them() -> None:

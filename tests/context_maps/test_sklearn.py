@@ -75,7 +75,7 @@ def test_errors_are_those_from_before_each_pair_was_learnt(n: int) -> None:
     X, Z = some_pairs(n)
     phi_hat, expected = SklearnMap(3, 2, KNeighborsRegressor(3)), np.zeros(2)
     for x, z in zip(X, Z, strict=True):
-        expected += (z - phi_hat.predict(x)[0]) ** 2 if phi_hat.is_taught else 0.0
+        expected += (z - phi_hat.predict(x)[0]) ** 2 if phi_hat.is_taught(0) else 0.0
         phi_hat.update(x, 0, z)
     squares, pairs = phi_hat.squared_errors()
     assert pairs == n

@@ -116,7 +116,7 @@ def test_observation_1_is_linear_regret_for_whatever_is_linear_in_x() -> None:
     phi_hat = RidgeMap(1, 1, features=env.features)
     sees = simulate(PoLinUCB(2, phi_hat), env, 600, seed=0).regret
     assert blind[-1] - blind[300] > 0.8 * (blind[300] - blind[0]) > 50.0
-    assert sees[-1] == sees[20]
+    assert sees[-1] == sees[100]  # without noise, all is known then
 
 
 def exponent(env: HolderEnvironment, differences: int) -> float:

@@ -15,6 +15,7 @@ from postserve.linalg import bulk, evidence
 from postserve.linalg.cholesky import cholesky_inverse, factorise
 from postserve.linalg.kernels import evidence as evidence_kernels
 from postserve.linalg.kernels.models import CACHE, MAX_LOSS, REFACTORISE_EVERY
+from postserve.linalg.level import LevelModels
 from postserve.linalg.ridge import RidgeModels, one_regression, sums_of
 from postserve.policies.arms import ArmModels
 from postserve.types import FloatArray
@@ -319,17 +320,21 @@ def test_deviations_are_draws_from_the_posterior_at_moved_rows(shared: bool, rid
     size, slots = 40_000, np.arange(2)
     moves = np.broadcast_to(move, (size, 2, 2))
     drawn, models = arms.deviations(U, slots, moves, rng), arms.models
-    at = U + np.hstack([np.zeros((2, 2)), move])
+    at = models.centred(U + np.hstack([np.zeros((2, 2)), move]))
     wanted = at @ models.inverse_of()[0] @ at.T
     if not shared:
         wanted = np.diag([at[i] @ models.inverse_of()[i] @ at[i] for i in slots])
+    if isinstance(models, LevelModels):  # which both arms share
+        t = [at[i] @ models._h(slots)[i] for i in slots]
+        wanted[0, 1] = wanted[1, 0] = t[0] * t[1] * models._spread**2
     error = 5.0 * np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)) * 2 / size)
     assert (abs(drawn.T @ drawn / size - wanted) < error).all()
 
 
 def test_a_shared_model_is_one_regression_whoever_the_rows_are_of() -> None:
     rng = np.random.default_rng(0)
-    shared, one = ArmModels(10, {"x": 3}, model="shared"), one_regression({"x": 3})
+    shared = ArmModels(10, {"x": 3}, model="shared")
+    one = one_regression({"x": 3, "intercept": 1}, centring={"x": "shrunk"})
     for i in range(40):
         u, y = rng.normal(size=3), rng.normal(size=1)
         shared.learn(i, u, reward=float(y[0]))
@@ -337,12 +342,14 @@ def test_a_shared_model_is_one_regression_whoever_the_rows_are_of() -> None:
     shared.add()
     shared.remove(0)
     slots = np.array([7, 1, 0, 3, 9])
-    assert np.array_equal(shared.weights(slots), np.repeat(one.weights_of()[0], 5, axis=0))
+    assert np.array_equal(shared.models.weights_of(), one.weights_of())
+    assert np.array_equal(shared.weights(slots), np.repeat(shared.weights(np.array([0])), 5, axis=0))
     U = rng.normal(size=(5, 3))
-    assert np.array_equal(shared.average(U, slots), one.average(U)[:, 0])
-    means, widths = one.project(U)
+    assert np.array_equal(shared.average(U, slots), one.average(one.centred(U))[:, 0])
+    centred = one.centred(U)
+    means, widths = one.project(centred)
     assert np.allclose(shared.score(U, slots, np.ones(1)).max(), (means[:, 0] + widths).max(), rtol=1e-12)
-    for mine, plain in zip(one.project(U), one.project(U, slots * 0), strict=True):
+    for mine, plain in zip(one.project(centred), one.project(centred, slots * 0), strict=True):
         assert np.array_equal(mine, plain)
     assert np.array_equal(one.ellipsoid(slots * 0).pulls, np.full(5, 40.0))
 

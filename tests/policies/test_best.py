@@ -67,7 +67,7 @@ def test_members_learn_and_decide_as_policies_of_their_own_would(early: int, mon
     monkeypatch.setattr(best, "EARLY", early)
     options: Any = {"ridge": 1.0, "arm_radius": 0.5}
     policy, alone, phi_hat = BestPolicy(K, a_map(), **options), four(**options), a_map()
-    squares, decided = dict.fromkeys(alone, 0.0), set()
+    squares, decided, came = dict.fromkeys(alone, 0.0), set(), []
     for t, (x, z, rewards) in enumerate(rounds(120)):
         z_hat = phi_hat.predict(x)[0]
         name = policy.decides
@@ -78,9 +78,12 @@ def test_members_learn_and_decide_as_policies_of_their_own_would(early: int, mon
         decision = policy.select(x, same[0])
         assert decision == alone[name].select(x, same[1])
         np.testing.assert_array_equal(policy.propensities(x), alone[name].propensities(x))
+        came.append(float(rewards[decision.arm]))
         for each, member in alone.items():
-            off = rewards[decision.arm] - expected_by(member, x, z_hat, decision.arm)
-            squares[each] += off**2 if t else 0.0  # before the first, none knows the level of rewards
+            expected = np.clip(expected_by(member, x, z_hat, decision.arm), min(came), max(came))
+            squares[each] += (
+                (came[-1] - expected) ** 2 if t else 0.0
+            )  # before the first, none knows the level
         for learner in (policy, *alone.values()):
             learner.update(x, decision.arm, z, float(rewards[decision.arm]))
         phi_hat.update(x, decision.arm, z)
@@ -208,12 +211,18 @@ def test_a_map_that_cannot_forget_stops_all_from_forgetting() -> None:
     assert [float(member.pulls.sum()) for member in policy._members.values()] == [1.0] * 4
 
 
+def _range(came: Any) -> tuple[float, float]:
+    served = [float(rewards[i % K]) for i, (_, _, rewards) in enumerate(came)]
+    return min(served), max(served)
+
+
 def test_late_feedback_is_judged_by_the_prediction_that_observe_gave() -> None:
     policy = BestPolicy(K, a_map(), ridge=1.0)
     came = list(rounds(30))
     z_hats = [policy.observe(x, i % K, z) for i, (x, z, _) in enumerate(came)]
     for i, (x, z, rewards) in enumerate(came):
         expected = expected_by(policy._members["observed z"], x, z_hats[i], i % K)
+        expected = np.clip(expected, *_range(came[: i + 1]))
         before = policy.errors["observed z"] * (i - 1)
         policy.credit(x, i % K, z, float(rewards[i % K]), z_hat=z_hats[i])
         gained = policy.errors["observed z"] * i - before

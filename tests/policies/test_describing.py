@@ -318,7 +318,7 @@ def test_a_transformer_fitted_on_a_frame_names_its_features() -> None:
     features = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["town"])).fit(people)
     policy = LinUCB(2, 3, x_features=features)
     names = ("standardscaler__age", "onehotencoder__town_a", "onehotencoder__town_b")
-    assert policy.describe().inputs == {"x": names}
+    assert policy.describe().inputs == {"x": names, "intercept": ("intercept",)}
     with pytest.raises(InvalidInput, match=r"x_names is \['years', 'town'\].*wanted"):
         policy.describe(x_names=["years", "town"])
 
@@ -352,11 +352,12 @@ def test_names_of_a_log_can_be_handed_on() -> None:
         z_names=["spend"],
     )
     found = PoLinUCB(2, RidgeMap(2, 1)).describe(log.x_names, log.z_names)
-    assert found.inputs == {"x": ("age", "visits"), "z": ("spend",)}
+    assert found.inputs == {"x": ("age", "visits"), "z": ("spend",), "intercept": ("intercept",)}
 
 
 def test_names_of_what_is_not_looked_at_are_not_either() -> None:
-    assert LinUCB(2, 1).describe(["age"], ["spend", "clicks"]).inputs == {"x": ("age",)}
+    policy = LinUCB(2, 1, intercept=False)
+    assert policy.describe(["age"], ["spend", "clicks"]).inputs == {"x": ("age",)}
 
 
 def test_wrong_names_say_what_got_wanted() -> None:
@@ -388,5 +389,5 @@ def test_html_has_the_same_content_and_escapes_names() -> None:
 def test_every_model_prints_as_many_rows_as_inputs(model: Model) -> None:
     policy = taught(PoLinUCB(3, RidgeMap(3, 2), model=model))
     lines = str(policy.describe()).split("\n\n")[1].splitlines()
-    assert len(lines) == 2 + 5
+    assert len(lines) == 2 + 6
     assert len({len(line) for line in lines[1:]}) == 1  # the last column is full, and to the right

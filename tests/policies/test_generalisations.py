@@ -180,8 +180,8 @@ def test_an_arm_that_comes_to_a_hybrid_knows_what_the_others_share() -> None:
         for arm in (0, 1, 2):
             one.add_arm()
             one.remove_arm(arm)
-    np.testing.assert_allclose(policy.weights, np.tile([2.0, -1.0], (3, 1)), atol=0.1)
-    assert not apart.weights.any()
+    np.testing.assert_allclose(policy.weights, np.tile([2.0, -1.0, 0.0], (3, 1)), atol=0.1)
+    assert not apart.weights[:, :2].any()
 
 
 # Feature maps
@@ -364,12 +364,14 @@ def draws_by_hand(policy: PoLinTS, x: Any, n: int) -> Any:
         w = models.weights_of()[:, 0] + sigma * np.einsum(
             "kij,kj->ki", roots, rng.normal(size=models.weights_of()[:, 0].shape)
         )
-        wins[int(((np.hstack([np.repeat(x[None], policy.n_arms, axis=0), z])) * w).sum(axis=1).argmax())] += 1
+        U = models.centred(np.hstack([np.repeat(x[None], policy.n_arms, axis=0), z]))
+        wins[int((U * w).sum(axis=1).argmax())] += 1
     return wins / n
 
 
 def test_thompson_propensities_are_those_of_posterior_draws() -> None:
-    policy = PoLinTS(3, RidgeMap(2, 2), draws=20_000, floor=0.0)
+    # Without a level: draws by hand are of each arm alone, and a level is drawn for all arms together.
+    policy = PoLinTS(3, RidgeMap(2, 2), draws=20_000, floor=0.0, intercept=False)
     rng = np.random.default_rng(0)
     for i in range(30):
         x, z = rng.normal(size=2), rng.normal(size=2)

@@ -189,8 +189,11 @@ def test_z_alone_teaches_the_map_and_no_arm() -> None:
     policy = PoLinUCB(3, RidgeMap(4, 2))
     z_hat = policy.observe(np.ones(4), 0, np.ones(2))
     assert z_hat is not None
-    assert z_hat.tolist() == [0.0, 0.0]  # the prediction from before
-    assert policy.context_map.predict(np.ones(4))[0] != pytest.approx([0.0, 0.0])
+    assert z_hat.tolist() == [1.0, 1.0]  # before the first z, nothing tells where z lies
+    z_hat = policy.observe(np.ones(4), 0, np.zeros(2))
+    assert z_hat is not None
+    assert z_hat.tolist() == [1.0, 1.0]  # the prediction from before
+    assert policy.context_map.predict(np.ones(4))[0] == pytest.approx([0.5, 0.5])
     assert policy.pulls.sum() == 0.0
 
 

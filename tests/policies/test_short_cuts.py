@@ -201,7 +201,7 @@ class Clips(RidgeMap):
 
 def test_the_ball_of_a_subclass_is_what_it_predicts_and_its_radius() -> None:
     policy = learn(PoLinUCB(3, Clips(3, 2), optimism="joint"))
-    z_hat, e = policy._phi_hat.ball(X[0], np.arange(3))
+    z_hat, e, _ = policy._phi_hat.ball(X[0], np.arange(3))
     assert np.array_equal(z_hat, policy.context_map.predict(X[0])[0])
     assert np.array_equal(e, policy.context_map.radius(X[0], (0, 1, 2)))
 
@@ -374,7 +374,7 @@ def test_a_subclass_s_own_scores_decide_batches_too() -> None:
 def test_arms_tie_where_nothing_tells_them_apart_however_they_are_stored(ridge: Ridge, seed: int) -> None:
     """One coordinate a round: on one that came to no arm, cold, few-row and dense arms are alike."""
     rng = np.random.default_rng(seed)
-    policy = LinUCB(6, 6, ridge=ridge)
+    policy = LinUCB(6, 6, ridge=ridge, intercept=False)
     eye = np.eye(6)
     for _ in range(80):
         policy.update(eye[rng.integers(5)], int(rng.choice(4, p=[0.7, 0.2, 0.08, 0.02])), None, rng.normal())

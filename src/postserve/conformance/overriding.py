@@ -149,3 +149,6 @@ class _Verbs:
         self.dim_x, self.dim_z = phi_hat.dim_x, phi_hat.dim_z
         self.predict, self.radius = phi_hat.predict, phi_hat.radius
         self.sample, self.update = phi_hat.sample, phi_hat.update
+        for name in ("is_taught", "ball_axes"):
+            if hasattr(phi_hat, name):
+                setattr(self, name, getattr(phi_hat, name))

@@ -7,7 +7,6 @@ import numpy as np
 from postserve.conformance.overriding import policies_take_overridden_steps
 from postserve.conformance.rows import ROW_CHECKS
 from postserve.conformance.tools import (
-    POWERS_OF_TWO,
     Feedback,
     Make,
     N,
@@ -30,6 +29,7 @@ from postserve.conformance.tools import (
     snapshot,
     trained_policy,
 )
+from postserve.conformance.units import UNIT_CHECKS
 from postserve.protocols import z_for_oracle
 from postserve.state import Persistent
 from postserve.types import Rounds
@@ -290,23 +290,6 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     require(same(before, snapshot(one)), "a refused batch changed the policy")
 
 
-def units_do_not_matter_where_promised(make: Make) -> None:
-    """A scale-free policy chooses the same when rewards, x or z are scaled by a power of two."""
-    if not getattr(make(), "scale_free", False):
-        return
-    for seed, n in (
-        (0, 3 * N),
-        *((seed, 12) for seed in range(1, 9)),
-    ):  # the first rounds are the most sensitive
-        rounds = rounds_for(make(), n, seed)
-        expected = play(make(), rounds, seed)
-        for name in ("rewards", "x", "z"):
-            for factor in POWERS_OF_TWO:
-                scaled = rounds._replace(**{name: getattr(rounds, name) * factor})
-                alike = play(make(), scaled, seed) == expected
-                require(alike, f"scale_free is True, and {factor} {name} changed a choice")
-
-
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
     """A factor of 1 changes nothing, others keep it working, factors outside (0, 1] are refused."""
     policy, rounds = trained_policy(make)
@@ -340,7 +323,7 @@ def a_missing_z_is_never_ignored(make: Make) -> None:
     require(same(before, snapshot(policy)), "a refused reward changed the policy")
 
 
-POLICY_CHECKS = (*checks_in(globals()), *ROW_CHECKS, policies_take_overridden_steps)
+POLICY_CHECKS = (*checks_in(globals()), *ROW_CHECKS, *UNIT_CHECKS, policies_take_overridden_steps)
 
 
 def check_policy(make: Make) -> None:

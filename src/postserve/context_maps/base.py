@@ -1,5 +1,6 @@
 """The base of maps that all arms share: checks, and one answer for every arm."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -113,6 +114,12 @@ def share_out(radius: FloatArray, noise: FloatArray) -> FloatArray:
     total = float(np.linalg.norm(noise))
     shares = noise / total if total > 0.0 else np.full(len(noise), 1.0 / np.sqrt(len(noise)))
     return np.asarray(radius[:, None] * shares)
+
+
+def axes_of(scales: FloatArray) -> FloatArray | None:
+    """One row of half-axes in proportion to the scales, 1 in the root mean square; None if all are 0."""
+    total = math.sqrt(np.vdot(scales, scales))
+    return scales[None] * (math.sqrt(len(scales)) / total) if total > 0.0 else None
 
 
 def _for_each(arms: Sequence[int], rows: FloatArray) -> FloatArray:

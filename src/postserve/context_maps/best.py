@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap
 from postserve.context_maps.features import check_probe, probe
+from postserve.context_maps.running_mean import RunningMean
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior
+from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior, ShapesBall
 from postserve.state import Arrays, Persistent, Stored
 from postserve.types import FloatArray
 from postserve.validation import (
@@ -26,60 +27,15 @@ from postserve.validation import (
 )
 
 
-class RunningMean(SharedMap, abstract=True):
-    """The constant: the mean of all z so far, whatever x is. Its radius is the standard error of the mean.
-
-    Sums are of z minus the first z, so that a large offset costs no digits.
-    """
-
-    def __init__(self, dim_x: int, dim_z: int) -> None:
-        super().__init__(dim_x, dim_z)
-        self.pairs = 0.0
-        self._first, self._total, self._squares = np.zeros((3, self.dim_z))
-
-    @property
-    def variance(self) -> FloatArray:
-        """Of each z so far; 0 before the second."""
-        n = self.pairs or 1.0
-        return np.asarray(np.maximum(self._squares / n - (self._total / n) ** 2, 0.0))
-
-    def forget(self, keep: float) -> None:
-        """Multiply the sums by keep."""
-        self.pairs, self._total, self._squares = keep * self.pairs, keep * self._total, keep * self._squares
-
-    def _predict(self, X: FloatArray) -> FloatArray:
-        return np.repeat((self._first + self._total / (self.pairs or 1.0))[None], len(X), axis=0)
-
-    def _radius(self, X: FloatArray) -> FloatArray:
-        return np.asarray(np.linalg.norm(self._spread(X), axis=1))
-
-    def _spread(self, X: FloatArray) -> FloatArray:
-        return np.repeat(np.sqrt(self.variance / (self.pairs or 1.0))[None], len(X), axis=0)
-
-    def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        if not self.pairs:
-            self._first = z.copy()
-        off = z - self._first
-        self.pairs, self._total, self._squares = self.pairs + 1.0, self._total + off, self._squares + off**2
-
-    def _arrays(self) -> Arrays:
-        sums = {"first": self._first, "total": self._total, "squares": self._squares}
-        return {"pairs": np.array([self.pairs]), **sums}
-
-    def _restore(self, arrays: Stored) -> None:
-        self.pairs = float(arrays.take("pairs", (1,))[0])
-        sums = (arrays.take(name, (self.dim_z,)) for name in ("first", "total", "squares"))
-        self._first, self._total, self._squares = sums
-
-
 class BestMap(SharedMap):
     """The best of several maps: all learn every pair, and the one that has predicted best answers.
 
     Best is the least sum of squared errors, each of a prediction made before its z was learnt, in units of
-    the variance of each z. The constant, which predicts the mean of all z so far, takes part as the last
-    one. Ties go to the first map. A pair costs what it costs in all maps together, and one prediction of
-    each. Members are copies of `maps`: maps that all arms share, one map per arm (`PerArmMap`), or your own.
-    For the best of several maps in each arm, use it as the template of a `PerArmMap`.
+    the variance of each z; a prediction outside of the range of z so far counts as its nearest end. The
+    constant, which predicts the mean of all z so far, takes part as the last one. Ties go to the first map. A
+    pair costs what it costs in all maps together, and one prediction of each. Members are copies of `maps`:
+    maps that all arms share, one map per arm (`PerArmMap`), or your own. For the best of several maps in each
+    arm, use it as the template of a `PerArmMap`.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = BestMap([RidgeMap(1, 1), RidgeMap(1, 1, features=lambda x: x**2)])
@@ -98,7 +54,12 @@ class BestMap(SharedMap):
         self.answers_alike = all(isinstance(each, SharedMap) and each.answers_alike for each in self.maps)
         self._mean = RunningMean(self.dim_x, self.dim_z)
         self._members: list[ContextMap] = [*self.maps, self._mean]
+        # Only maps of a user's own may fail: they learn first, so that then none has learnt.
+        self._teaching_order = sorted(
+            range(len(self._members)), key=lambda i: isinstance(self._members[i], Persistent)
+        )
         self._errors = np.zeros((len(self._members), self.dim_z))
+        self._range = np.zeros((2, self.dim_z))  # of z so far
         self._pairs = 0.0
         self._best = 0
 
@@ -111,6 +72,16 @@ class BestMap(SharedMap):
     def errors(self) -> FloatArray:
         """The mean squared error of each map, and last of the constant, in units of the variance of z."""
         return _relative(self._errors, self._mean.variance) / ((self._pairs or 1.0) * self.dim_z)
+
+    @property
+    def shift_free(self) -> bool:
+        """Whether all maps are."""
+        return all(bool(getattr(each, "shift_free", False)) for each in self.maps)
+
+    @property
+    def column_free(self) -> bool:
+        """Whether all maps are."""
+        return all(bool(getattr(each, "column_free", False)) for each in self.maps)
 
     @property
     def scale_free(self) -> bool:
@@ -144,6 +115,14 @@ class BestMap(SharedMap):
         else:
             arm = integer("arm", arm, least=0)
             self._judge_and_teach(vector("x", x, self.dim_x), arm, vector("z", z, self.dim_z))
+
+    def is_taught(self, arm: int) -> bool:
+        """Whether a z has come."""
+        return self._mean.pairs > 0.0
+
+    def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
+        """Those of the best map."""
+        return self.best.ball_axes(arms) if isinstance(self.best, ShapesBall) else None
 
     def remove_arm(self, arm: int) -> None:
         """Drop what maps that hold something for this arm hold."""
@@ -187,24 +166,34 @@ class BestMap(SharedMap):
 
     def _judge_and_teach(self, x: FloatArray, arm: int, z: FloatArray) -> None:
         predicted = np.concatenate([_prediction(i, each, x, arm) for i, each in enumerate(self._members)])
-        # Before the first z no map knows the level of z: what it predicts says nothing about it.
-        if self._mean.pairs:
-            self._errors = self._errors + (predicted - z) ** 2
+        judged = self._mean.pairs > 0.0  # before the first z no map knows the level of z
+        for i in self._teaching_order:
+            with errors_as_invalid_input(
+                f"maps[{i}].update(x, arm, z) fails", "a map that learns every pair"
+            ):
+                self._members[i].update(x, arm, z)
+        low, high = self._range if judged else (z, z)
+        self._range = np.array([np.minimum(low, z), np.maximum(high, z)])
+        if judged:
+            # Few pairs let a map predict what z never is, and one such error would outweigh all that follow.
+            self._errors = self._errors + (np.clip(predicted, *self._range) - z) ** 2
             self._pairs += 1.0
-        for each in self._members:
-            each.update(x, arm, z)
         self._best = int(_relative(self._errors, self._mean.variance).argmin())
 
     def _arrays(self) -> Arrays:
         mean = {f"mean_{name}": array for name, array in self._mean._arrays().items()}
         probes = {name: answer for name, _, answer in _probes(self)}
-        return {"errors": self._errors, "pairs": np.array([self._pairs]), **mean, **probes}
+        sums = {"errors": self._errors, "pairs": np.array([self._pairs]), "range": self._range}
+        return {**sums, **mean, **probes}
 
     def _restore(self, arrays: Stored) -> None:
         for name, what, answer in _probes(self):
             check_probe(what, answer, arrays.take(name, (None,)))
         self._mean._restore(arrays.below("mean_"))
         self._errors = arrays.take("errors", self._errors.shape)
+        self._range = arrays.take("range", self._range.shape)
+        arrays.require(not (self._errors < 0.0).any(), "errors", "no negative numbers")
+        arrays.require(bool((self._range[0] <= self._range[1]).all()), "range", "least and most")
         self._pairs = float(arrays.take("pairs", (1,))[0])
         self._best = int(_relative(self._errors, self._mean.variance).argmin())
 

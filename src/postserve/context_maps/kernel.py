@@ -8,6 +8,7 @@ from postserve import confidence
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance, one_over_deviation
 from postserve.context_maps.pairs import Pairs
 from postserve.context_maps.ridge import RegressionMap
+from postserve.linalg.frame import Centring
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored
@@ -43,9 +44,9 @@ class KernelMap(RegressionMap):
     The landmarks, each the pair that the earlier ones explain least, the units and the length scale are
     renewed each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²). Details
     of phi finer than the distances between landmarks count as noise: a rough phi needs more of them. `ridge`:
-    "evidence", a number, or a pair (kernel, intercept). The radius is the posterior standard deviation,
-    including what the landmarks do not explain of x, times `radius_scale`; with evidence the learnt noise
-    replaces `noise_scale`.
+    "evidence" (then z varies around a level with a flat prior), a number, or a pair (kernel, intercept). The
+    radius is the posterior standard deviation, including what the landmarks do not explain of x, times
+    `radius_scale`; with evidence the learnt noise replaces `noise_scale`.
 
     `nugget` is the variance, relative to that of the smooth part, of what is each context's own. Without it,
     rows of a table that come again with the same z would say that there is no noise, and phi_hat would go
@@ -89,8 +90,9 @@ class KernelMap(RegressionMap):
         self._waiting = Pairs(dim_x, dim_z)  # surprises that are not learnt yet
         self._landmarks = Landmarks(dim_x, self.smoothness, self.landmarks)
         self._landmarks.length = 0.0 if isinstance(self.length_scale, str) else self.length_scale
-        self._models = self._fresh_models(ridge)
         self.ridge = as_given(ridge)
+        self._level = isinstance(ridge, str)  # whether z varies around a level with a flat prior
+        self._models = self._fresh_models()
 
     @property
     def scale_free(self) -> bool:
@@ -108,11 +110,11 @@ class KernelMap(RegressionMap):
         super().forget(keep)
 
     def _predict(self, X: FloatArray) -> FloatArray:
-        return self._models.average(self._rows(self._landmarks.features(X).rows))
+        return self._models.predict(self._rows(self._landmarks.features(X).rows))
 
     def _radius(self, X: FloatArray) -> FloatArray:
         features = self._landmarks.features(X)
-        width = self._models.project(self._rows(features.rows)).widths
+        width = self._models.project(self._models.centred(self._rows(features.rows))).widths
         # The part of x that the landmarks do not explain is new to the pairs: there the prior holds.
         width = np.hypot(width, np.sqrt(features.left / self._models.ridge[0]))
         return self.radius_scale * confidence.map_radius_posterior(width=width, noise_scale=self._noise())
@@ -151,11 +153,12 @@ class KernelMap(RegressionMap):
         prior = self._models.prior
         if not prior.evidence or self.nugget != "evidence":
             return False
-        squares = (z - self._models.average(row)[0]) ** 2
+        squares = (z - self._models.predict(row)[0]) ** 2
         limit = SURPRISE**2 * prior.noise_variance
         if not (squares > limit).any():  # as nearly always
             return False
-        return bool((squares > limit * (1.0 + self._models.project(row).widths[0] ** 2)).any())
+        width = self._models.project(self._models.centred(row)).widths[0]
+        return bool((squares > limit * (1.0 + width**2)).any())
 
     def _rebuild(self) -> None:
         """Renew landmarks, length scale, nugget and sums, from the pairs that count."""
@@ -192,7 +195,7 @@ class KernelMap(RegressionMap):
         landmarks = Landmarks(self.dim_x, self.smoothness, self.landmarks)
         landmarks.units = units
         repeat = landmarks.spread(X, length, nugget)
-        models = self._fresh_models(self.ridge)
+        models = self._fresh_models()
         blocks = (slice(start, start + BLOCK) for start in range(0, len(X), BLOCK))
         models.learn_sums(0, ((self._rows(landmarks.features(X[block]).rows), Z[block]) for block in blocks))
         return landmarks, models, repeat
@@ -202,14 +205,18 @@ class KernelMap(RegressionMap):
         """The most features before the next rebuild."""
         return min(self.landmarks, max(1, 2 * self._rebuilt_at))
 
-    def _fresh_models(self, ridge: Ridge) -> RidgeModels:
-        return one_regression({"kernel": self._room, "intercept": 1}, n_outputs=self.dim_z, ridge=ridge)
+    def _fresh_models(self) -> RidgeModels:
+        """Features are not centred: their inner product is the kernel."""
+        blocks = {"kernel": self._room, "intercept": 1}
+        centring: dict[str, Centring] | None = {} if self._level else None
+        return one_regression(blocks, n_outputs=self.dim_z, ridge=self.ridge, centring=centring)
 
     def _rows(self, features: FloatArray) -> FloatArray:
-        """Features, zeros for future landmarks, and 1 for the intercept."""
-        rows = np.zeros((len(features), self._room + 1))
+        """Features, zeros for future landmarks, and without a level 1 for the intercept."""
+        rows = np.zeros((len(features), self._room if self._level else self._room + 1))
         rows[:, : features.shape[1]] = features
-        rows[:, -1] = 1.0
+        if not self._level:
+            rows[:, -1] = 1.0
         return rows
 
     def _noise(self) -> FloatArray:
@@ -236,12 +243,14 @@ class KernelMap(RegressionMap):
         if arrays.has("waiting_pairs_seen"):  # states of earlier versions have none
             self._waiting.restore(arrays.below("waiting_"))
             arrays.require(self._waiting.seen < MOST_WAITING, "waiting_pairs_seen", "a small count")
-        self._models = self._fresh_models(self.ridge)
+        self._level = arrays.has("frame_u")
+        self._models = self._fresh_models()
         self._models.restore(arrays, 1)
 
 
 def _surprisal(models: RidgeModels) -> float:
     """The negative logarithm of the evidence, up to a constant."""
-    objective = models.objective(None)
-    units = objective.units.blocks
-    return objective.at(np.log(models.prior.block_ridge[units > 0.0] / units[units > 0.0])).value
+    units = models.units()
+    known = units.blocks > 0.0
+    ridge = models.prior.block_ridge[: len(known)]
+    return models.objective(units, None).at(np.log(ridge[known] / units.blocks[known])).value

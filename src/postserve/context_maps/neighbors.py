@@ -80,9 +80,10 @@ class NeighborsMap(PairsMap):
         k = min(self._k(counting), counting)
         near = self._candidates(x, k)
         X, Z = self._pairs.at(near)
-        squared = (((X - x) * self._units) ** 2).sum(
-            axis=1
-        )  # the same with or without a tree: saving changes no bit
+        with np.errstate(over="ignore"):  # so far away is infinitely far
+            squared = (((X - x) * self._units) ** 2).sum(
+                axis=1
+            )  # with or without a tree, so saving changes no bit
         return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
 
     def _k(self, n: int) -> int:

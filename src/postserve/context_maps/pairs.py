@@ -104,10 +104,9 @@ class PairsMap(SharedMap, abstract=True):
         """True."""
         return True
 
-    @property
-    def is_taught(self) -> bool:
-        """Whether it has learnt a pair."""
-        return self._pairs.seen > 0
+    def is_taught(self, arm: int) -> bool:
+        """Whether it has learnt a pair; a map that learns z as it is starts at 0."""
+        return self._pairs.seen > 0 or not self.shift_free
 
     def forget(self, keep: float) -> None:
         """Learn from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""

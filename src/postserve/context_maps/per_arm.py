@@ -8,9 +8,18 @@ import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap, context_rows
 from postserve.context_maps.best import BestMap
+from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, Forgets, MeasuresErrors, Merges, RefitsPrior
+from postserve.protocols import (
+    ContextMap,
+    Forgets,
+    HasUntaught,
+    MeasuresErrors,
+    Merges,
+    RefitsPrior,
+    ShapesBall,
+)
 from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings, restore_all
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector, whole_numbers
@@ -19,8 +28,8 @@ from postserve.validation import generator, integer, vector, whole_numbers
 class PerArmMap(Persistent):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
-    An arm's copy is made when its first z comes; until then the template answers for it. If that is
-    `shift_free` and not taught yet, the mean of every arm's z is added to its answer, which knows no level.
+    An arm's copy is made when its first z comes; until then the template answers for it, or, if that has
+    learnt nothing and cannot say where z lies, the mean of all z so far.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
@@ -36,9 +45,7 @@ class PerArmMap(Persistent):
         self.template = copy.deepcopy(template)
         self.dim_x, self.dim_z = self.template.dim_x, self.template.dim_z
         self._maps: dict[int, ContextMap] = {}
-        self._z_mean = np.zeros(self.dim_z)
-        self._z_count = 0.0
-        self._learns_level = self.shift_free and not getattr(self.template, "is_taught", True)
+        self._mean, self._pools = RunningMean(self.dim_x, self.dim_z), True
 
     @property
     def shift_free(self) -> bool:
@@ -46,14 +53,14 @@ class PerArmMap(Persistent):
         return bool(getattr(self.template, "shift_free", False))
 
     @property
-    def scale_free(self) -> bool:
-        """As the template is."""
-        return bool(getattr(self.template, "scale_free", False))
-
-    @property
     def column_free(self) -> bool:
         """As the template is."""
         return bool(getattr(self.template, "column_free", False))
+
+    @property
+    def scale_free(self) -> bool:
+        """As the template is."""
+        return bool(getattr(self.template, "scale_free", False))
 
     @property
     def order_free(self) -> bool:
@@ -66,7 +73,7 @@ class PerArmMap(Persistent):
         of_template: FloatArray | None = None
         rows = [np.empty((0, self.dim_z))]
         for own, own_x, arm in self._each(x, arms):
-            untaught = same and own is self.template
+            untaught = same and arm not in self._maps
             if untaught and of_template is not None:
                 row = of_template
             elif isinstance(own, SharedMap) and own.answers_alike:
@@ -74,7 +81,7 @@ class PerArmMap(Persistent):
             else:
                 row = own.predict(own_x, (arm,))
             of_template = row if untaught else of_template
-            rows.append(row + self._level_of(own))
+            rows.append(row)
         return np.concatenate(rows)
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
@@ -86,8 +93,7 @@ class PerArmMap(Persistent):
     ) -> FloatArray:
         """A draw of phi_a(x), or `size` of them, independent from arm to arm."""
         rng, size = generator(rng), None if size is None else integer("size", size, least=0)
-        drawn = ((own, own.sample(x, (arm,), rng, size)) for own, x, arm in self._each(x, arms))
-        rows = [row + self._level_of(own) for own, row in drawn]
+        rows = [own.sample(x, (arm,), rng, size) for own, x, arm in self._each(x, arms)]
         none = np.empty((0, self.dim_z) if size is None else (size, 0, self.dim_z))
         return np.concatenate([none, *rows], axis=-2)
 
@@ -105,9 +111,20 @@ class PerArmMap(Persistent):
         own = self._maps[arm] if arm in self._maps else copy.deepcopy(self.template)
         own.update(x, arm, z)
         self._maps[arm] = own
-        if self._learns_level:
-            self._z_count += 1.0
-            self._z_mean = self._z_mean + (z - self._z_mean) / self._z_count
+        if self._pools:
+            self._mean.update(x, arm, z)
+
+    def is_taught(self, arm: int) -> bool:
+        """Whether a z has come, of this or of another arm, or the template says where z lies."""
+        return self._mean.pairs > 0.0 or arm in self._maps or _is_taught(self.template)
+
+    def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
+        """Those of each arm's map."""
+        own = (self._of(arm) for arm in arms)
+        rows = [each.ball_axes((0,)) if isinstance(each, ShapesBall) else None for each in own]
+        if all(row is None for row in rows):
+            return None
+        return np.concatenate([np.ones((1, self.dim_z)) if row is None else row for row in rows])
 
     def remove_arm(self, arm: int) -> None:
         """Drop what was learnt about an arm."""
@@ -123,25 +140,21 @@ class PerArmMap(Persistent):
         """Multiply what every arm's map has learnt by keep, in (0, 1]."""
         if not isinstance(self.template, Forgets):
             raise InvalidInput(f"{self.template!r} cannot forget, wanted a map that does")
-        for own in (self.template, *self._maps.values()):
+        for own in (self.template, *self._maps.values(), self._mean):
             if isinstance(own, Forgets):
                 own.forget(keep)
-        self._z_count *= keep
 
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
         refuse_other_settings(self, other)
         if not self.order_free:
             raise InvalidInput(f"cannot merge maps per arm of {self.template!r}, wanted ones made of sums")
-        merged = {arm: copy.deepcopy(self._of(arm)) for arm in other._maps}
+        merged = {arm: copy.deepcopy(self._maps.get(arm, self.template)) for arm in other._maps}
         for arm, own in merged.items():
             if isinstance(own, Merges):
                 own.merge(other._maps[arm])
         self._maps.update(merged)
-        if other._z_count > 0.0:
-            self._z_count += other._z_count
-            share = other._z_count / self._z_count
-            self._z_mean = self._z_mean + share * (other._z_mean - self._z_mean)
+        self._mean.merge(other._mean)
 
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sums over the maps of all arms, as far as they know them."""
@@ -149,16 +162,11 @@ class PerArmMap(Persistent):
         return sum((squares for squares, _ in known), np.zeros(self.dim_z)), sum(pairs for _, pairs in known)
 
     def _of(self, arm: int) -> ContextMap:
-        return self._maps.get(arm, self.template)
-
-    def _level_of(self, own: ContextMap) -> FloatArray:
-        """What to add to the answers of a map: it matters only to the untaught template."""
-        return self._z_mean if own is self.template else np.zeros(self.dim_z)
+        return self._maps.get(arm, self.template if _is_taught(self.template) else self._mean)
 
     def _arrays(self) -> Arrays:
-        found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64)}
-        if self._learns_level:
-            found.update({"z_mean": self._z_mean, "z_count": np.array([self._z_count])})
+        mean = {f"mean_{name}": array for name, array in self._mean._arrays().items() if self._pools}
+        found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64), **mean}
         for arm, own in self._maps.items():
             if not isinstance(own, Persistent) or not _is_made_of_arrays(own):
                 raise InvalidInput(f"{own!r} cannot be saved for each arm, wanted a map made of arrays")
@@ -166,16 +174,19 @@ class PerArmMap(Persistent):
         return found
 
     def _restore(self, arrays: Stored) -> None:
-        self._learns_level = arrays.has("z_mean")  # states of earlier versions do not
-        if self._learns_level:
-            self._z_mean = arrays.take("z_mean", (self.dim_z,))
-            self._z_count = float(arrays.take("z_count", (1,))[0])
-            arrays.require(self._z_count >= 0.0, "z_count", "a count")
+        self._pools = arrays.has("mean_pairs")  # in states of earlier versions arms start at 0
+        if self._pools:
+            self._mean._restore(arrays.below("mean_"))
         for arm in arrays.take("arms", (None,), np.int64).tolist():
             own = copy.deepcopy(self.template)
             assert isinstance(own, Persistent)
             restore_all(own, arrays.below(f"maps.{arm}."))
             self._maps[arm] = own
+
+
+def _is_taught(phi_hat: ContextMap) -> bool:
+    """Whether a map says where z lies."""
+    return not isinstance(phi_hat, HasUntaught) or phi_hat.is_taught(0)
 
 
 def _is_made_of_arrays(phi_hat: ContextMap) -> bool:

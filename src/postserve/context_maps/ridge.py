@@ -1,19 +1,20 @@
 """Recursive ridge regression of z on x or on features of it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve import confidence
-from postserve.context_maps.base import SharedMap, share_out
+from postserve.context_maps.base import SharedMap, axes_of, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import fast_path
-from postserve.types import FloatArray, MapRadius, Prior, Ridge
-from postserve.validation import flag, number, one_of_or_number, scales
+from postserve.types import FloatArray, Intercept, MapRadius, Prior, Ridge
+from postserve.validation import has_level, intercept_option, number, one_of_or_number, scales
 
 
 class RegressionMap(SharedMap, abstract=True):
@@ -28,9 +29,9 @@ class RegressionMap(SharedMap, abstract=True):
         return self._models.prior.in_force
 
     @property
-    def is_taught(self) -> bool:
-        """Whether it has learnt a pair."""
-        return bool(self._models.pulls[0] > 0.0)
+    def shift_free(self) -> bool:
+        """True with a level."""
+        return self._models.frame is not None
 
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
@@ -39,6 +40,14 @@ class RegressionMap(SharedMap, abstract=True):
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         self._models.forget(number("keep", keep, above=0.0, most=1.0))
+
+    def is_taught(self, arm: int) -> bool:
+        """Whether it has learnt a z; without a level it starts at 0 instead."""
+        return self._models.frame is None or bool(self._models.pulls[0] > 0.0)
+
+    def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
+        """With a level, in proportion to the noise of each output, so that its units do not matter."""
+        return None if self._models.frame is None else axes_of(self._noise())
 
     def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
@@ -53,19 +62,22 @@ class RegressionMap(SharedMap, abstract=True):
 class RidgeMap(RegressionMap):
     """phi_hat(x) = Phi^T f(x), Phi = F^{-1} sum f z^T, F = Lambda + sum f f^T.
 
-    `ridge`: "evidence" (one lambda per block, shared by all outputs, each in units of its own second moment),
-    a number, or with an intercept a pair (features, intercept). `features`: any callable on x or fitted
-    scikit-learn transformer. `map_radius`, the radius e, is multiplied by `radius_scale`: "posterior" (the
-    posterior standard deviation), "determinant" (the self-normalised bound, from `noise_scale` R_j, the bound
-    `row_bound` S_j on each output's weights, and `delta`), "assumption" (Assumption 1 with `map_rate`), or a
-    number that multiplies ||f||_{F^{-1}}. With evidence the learnt noise replaces `noise_scale`.
+    `ridge`: "evidence" (one lambda per block, shared by all outputs, each in units of its own variance), a
+    number, or with an intercept a pair (features, intercept). `intercept`: "level" (z varies around a level
+    with a flat prior; columns of features are centred and have their own units), True (a constant feature,
+    with a ridge of its own), False or "auto" ("level" with evidence and no theory's radius, else False).
+    `features`: any callable on x or fitted scikit-learn transformer. `map_radius`, the radius e, is
+    multiplied by `radius_scale`: "posterior" (the posterior standard deviation), "determinant" (the
+    self-normalised bound, from `noise_scale` R_j, the bound `row_bound` S_j on each output's weights, and
+    `delta`), "assumption" (Assumption 1 with `map_rate`), or a number that multiplies ||f||_{F^{-1}}. With
+    evidence the learnt noise replaces `noise_scale`.
 
     >>> phi_hat = RidgeMap(dim_x=1, dim_z=1, features=lambda x: x**2)
     >>> for x in (1.0, 2.0, 3.0, 4.0):
     ...     phi_hat.update([x], 0, [3 * x**2])
     >>> phi_hat.predict([5.0], arms=[0, 1]).round(1)
-    array([[74.8],
-           [74.8]])
+    array([[74.6],
+           [74.6]])
     """
 
     _copied_by_reference = ("features",)
@@ -78,7 +90,7 @@ class RidgeMap(RegressionMap):
         *,
         ridge: Ridge = "evidence",
         features: Features | None = None,
-        intercept: bool = False,
+        intercept: Intercept = "auto",
         map_radius: MapRadius = "posterior",
         radius_scale: float = 1.0,
         noise_scale: npt.ArrayLike = 1.0,
@@ -88,8 +100,6 @@ class RidgeMap(RegressionMap):
     ) -> None:
         super().__init__(dim_x, dim_z)
         self.features = features
-        self.intercept = flag("intercept", intercept)
-        self._plain = features is None and not self.intercept  # then f(x) is x
         self._dim_f = count_features(features, self.dim_x)
         kinds = ("posterior", "determinant", "assumption")
         self.map_radius = one_of_or_number("map_radius", map_radius, kinds, least=0.0)
@@ -98,8 +108,14 @@ class RidgeMap(RegressionMap):
         self.row_bound = scales("row_bound", row_bound, self.dim_z)
         self.delta = number("delta", delta, above=0.0, below=1.0)
         self.map_rate = number("map_rate", map_rate, above=0.0, most=0.5)
-        blocks = {"features": self._dim_f, **({"intercept": 1} if self.intercept else {})}
-        self._models = one_regression(blocks, n_outputs=self.dim_z, ridge=ridge)
+        self.intercept = intercept_option(intercept)
+        level = has_level("map_radius", self.map_radius, self.intercept, ridge)
+        self._constant = self.intercept is True  # a level's constant is appended by its frame
+        self._plain = features is None and not self._constant  # then f(x) is x
+        blocks = {"features": self._dim_f, **({"intercept": 1} if level or self._constant else {})}
+        self._models = one_regression(
+            blocks, n_outputs=self.dim_z, ridge=ridge, centring={"features": "shrunk"} if level else None
+        )
         self.ridge = as_given(ridge)
         self._forgot = False
 
@@ -109,10 +125,16 @@ class RidgeMap(RegressionMap):
         return self._models.prior.evidence and self.features is None and self.map_radius == "posterior"
 
     @property
+    def column_free(self) -> bool:
+        """True with a level, the posterior radius and no features."""
+        return self._models.frame is not None and self.scale_free
+
+    @property
     def weights(self) -> FloatArray:
-        """Phi, of shape (dim_z, features), with a last column for the intercept."""
+        """Phi, (dim_z, features), with a last column for the intercept: z where all features are 0."""
         weights: FloatArray = self._models.weights_of()[0]
-        return weights
+        frame = self._models.frame
+        return weights if frame is None else frame.raw_weights(weights, frame.y_centre)
 
     def merge(self, other: "RidgeMap") -> None:
         """Add what another map with the same settings has learnt."""
@@ -126,15 +148,16 @@ class RidgeMap(RegressionMap):
         self._forgot |= keep < 1.0
 
     def _predict(self, X: FloatArray) -> FloatArray:
-        return self._models.average(X if self._plain else _f(self, X))
+        return self._models.predict(X if self._plain else _f(self, X))
 
     def _radius(self, X: FloatArray) -> FloatArray:
-        return self._radius_of(self._models.project(_f(self, X)).widths)
+        return self._radius_of(self._models.project(self._models.centred(_f(self, X))).widths)
 
     @fast_path
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means, widths = self._models.project(_f(self, X))
-        return means, self._radius_of(widths)
+        models = self._models
+        means, widths = models.project(models.centred(_f(self, X)))
+        return means if models.frame is None else means + models.frame.y_centre, self._radius_of(widths)
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
         """e for a given width ||f||_{F^{-1}}."""
@@ -161,7 +184,7 @@ class RidgeMap(RegressionMap):
         """From draws of Phi, so that similar rows have correlated deviations."""
         if (X[:1] == X).all():  # one context: its width is enough
             return super()._deviations(X[:1], size, rng)
-        F = _f(self, X)
+        F = self._models.centred(_f(self, X))
         off = self._models.draws(size * self.dim_z, rng) @ F.T
         width = self._models.project(F).widths
         scale = self._spread(X) / np.where(width > 0.0, width, 1.0)[:, None]
@@ -180,12 +203,13 @@ class RidgeMap(RegressionMap):
         Nothing where the fit goes through all pairs, or where some were forgotten: it needs equal weights.
         """
         models, pairs = self._models, float(self._models.pulls[0])
-        weights, gram, moment = models.weights_of()[0], models.gram_of()[0], models.moment_of()[0]
-        residual = models.squares[0] - np.vecdot(weights, 2.0 * moment - weights @ gram)
+        weights, sums = models.weights_of()[0], models.centred_sums(np.zeros(1, dtype=np.int64))
+        gram, moment, squares = (part[0] for part in sums)
+        residual = squares - np.vecdot(weights, 2.0 * moment - weights @ gram)
         degrees_left = 1.0 - float(np.vdot(gram, models.inverse_of()[0])) / max(pairs, 1.0)
         if degrees_left < 1e-6 or self._forgot:
             return np.zeros(self.dim_z), 0.0
-        rounding = 1e-14 * models.squares[0]  # a difference of large sums says no more than this
+        rounding = 1e-14 * squares  # a difference of large sums says no more than this
         return np.maximum(residual, rounding) / degrees_left**2, pairs
 
     def _arrays(self) -> Arrays:
@@ -203,4 +227,4 @@ def _f(phi_hat: RidgeMap, X: FloatArray) -> FloatArray:
     if phi_hat._plain:
         return X
     F = feature_rows("features(x)", phi_hat.features, X, phi_hat._dim_f)
-    return np.concatenate([F, np.ones((len(F), 1))], axis=1) if phi_hat.intercept else F
+    return np.concatenate([F, np.ones((len(F), 1))], axis=1) if phi_hat._constant else F

@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController  # which scikit-learn brings alon
 
 from postserve.linalg import forms, reading
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, Storage
+from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, LEVEL_RIDGE, LEVEL_SIZE, OWNER, Storage
 from postserve.types import FloatArray, IntArray
 
 ENTRIES_AT_ONCE = 2**20
@@ -39,9 +39,9 @@ def argmax_scores(storage: Storage, U: FloatArray, models: IntArray, radius: Flo
 
 def _in_turn(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArray, found: IntArray) -> int:
     """Some rows per call: a kernel cannot be interrupted."""
-    widths = 0
+    widths, size = 0, 5 * len(models) + len(storage.prior) + storage.symmetric.shape[2]
     for start in range(0, len(U), AT_ONCE):
-        some, work = slice(start, start + AT_ONCE), np.empty(4 * len(models) + storage.symmetric.shape[2])
+        some, work = slice(start, start + AT_ONCE), np.empty(size)
         widths += kernels.argmax_scores_in_turn(U[some], models, radius, work, found[some], *storage)
     return widths
 
@@ -58,6 +58,8 @@ def _by_products(
     few = _Few(storage, models)
     norms, ridge = np.zeros(len(models)), 1.0 / np.where(storage.prior > 0.0, storage.prior, np.inf)
     norms[dense.columns], norms[few.columns] = dense.norms(ridge), few.norms(ridge)
+    m, variance = _level(storage)
+    norms += abs(m) * np.sqrt(storage.frame[LEVEL_RIDGE])  # ||h|| in the norm of Lambda is at most that
     at_once = max(16, ENTRIES_AT_ONCE // max(dense.width, few.width, len(models)))
     for start in range(0, len(U), at_once):
         rows = U[start : start + at_once]
@@ -68,7 +70,22 @@ def _by_products(
             means, squares = np.zeros((len(rows), len(models))), np.repeat(cold[:, None], len(models), axis=1)
             means[:, dense.columns], squares[:, dense.columns] = dense.project(rows)
             few.fill(rows, means, squares)
+        if variance > 0.0:
+            tilts = np.repeat(rows[:, -1:], len(models), axis=1)
+            tilts[:, dense.columns] = dense.tilts(rows)
+            few.tilt(rows, tilts)
+            means += m * tilts
+            np.maximum(squares, 0.0, out=squares)
+            squares += variance * tilts**2
+            # a tilt is as accurate as sqrt(lambda_o·cold) allows, and its square enters here
+            cold += variance * (storage.frame[LEVEL_RIDGE] * cold + tilts.max(axis=1) ** 2)
         kernels.argmax_beyond_rounding(means, squares, radius, cold, norms, found[start : start + at_once])
+
+
+def _level(storage: Storage) -> tuple[float, float]:
+    """m and 1/A_0 of the shared level; both 0 without one."""
+    precision, moment, _ = storage.frame[:LEVEL_SIZE].tolist()
+    return (moment / precision, 1.0 / precision) if precision > 0.0 else (0.0, 0.0)
 
 
 class _Dense:
@@ -85,6 +102,7 @@ class _Dense:
         everything = len(place) == storage.counts[DENSE_COUNT] and bool((np.diff(place) == 1).all())
         used = slice(0, len(place)) if everything else place  # a slice does not copy
         self.weights = storage.vectors[CACHE, used, 0]
+        self.h = storage.frame[LEVEL_RIDGE] * storage.symmetric[CACHE, used, -dim:]
         if self.packed:
             self.inverse = storage.symmetric[CACHE, used]
         else:
@@ -93,6 +111,10 @@ class _Dense:
     def norms(self, ridge: FloatArray) -> FloatArray:
         """||w|| in the norm of Lambda."""
         return np.sqrt(self.weights**2 @ ridge)
+
+    def tilts(self, U: FloatArray) -> FloatArray:
+        """h·u of every row under each of them."""
+        return np.asarray(U @ self.h.T)
 
     def project(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
         """w·u and u^T A^{-1} u of every row under each of them."""
@@ -120,6 +142,7 @@ class _Few:
         self.columns = columns[self.starts]
         self.width = len(live)
         self.g, self.c = storage.rows[CACHE, live], storage.values[CACHE, live, 0]
+        self.g_of_level = storage.frame[LEVEL_RIDGE] * self.g[:, -1]
 
     def norms(self, ridge: FloatArray) -> FloatArray:
         """Bounds above ||w|| in the norm of Lambda."""
@@ -131,3 +154,8 @@ class _Few:
             along = U @ self.g.T
             means[:, self.columns] = np.add.reduceat(along * self.c, self.starts, axis=1)
             squares[:, self.columns] -= np.add.reduceat(along**2, self.starts, axis=1)
+
+    def tilt(self, U: FloatArray, tilts: FloatArray) -> None:
+        if self.width:
+            along = (U @ self.g.T) * self.g_of_level
+            tilts[:, self.columns] -= np.add.reduceat(along, self.starts, axis=1)

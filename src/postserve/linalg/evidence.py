@@ -9,7 +9,12 @@ lambda_j = sigma²/tau_j², it minimises over p = (log sigma², log tau_j²)
 pooled over arms. The outputs of a map share gram and lambda, each with a sigma² of its own: their objectives
 add up. For given lambda the best sigma² needs no factorisation, so Newton's method goes over log lambda
 alone. Everything happens in the data's own units, v_j = sum_a tr(S_jj)/N of a block and v_r = sum_a rho/N of
-an output, so that p0 is a constant and scaling the data by powers of two changes no bit of the result.
+an output, so that p0 is a constant and scaling the data by powers of two changes no bit of the result. Rows
+in a frame have variances for units, and columns with their own (`Units`).
+
+A level that all arms share has a flat prior and is integrated out. With M the inverse covariance of the
+outputs given the level, in units of sigma², it needs A_0 = 1^T M 1 and c = 1^T M y beside Q = y^T M y, so it
+is enough to regress three outputs, y, 1 and y + 1: each of these is quadratic in the output.
 """
 
 import math
@@ -25,12 +30,14 @@ from postserve.linalg.kernels.models import MAX_LOSS
 from postserve.types import BoolArray, FloatArray, IntArray
 
 CENTRE_NOISE = 0.01
-"""p0: the noise is a hundredth of the reward's second moment, the blocks share the rest equally."""
+"""p0: the noise is a hundredth of an output's unit; blocks share 1 equally, unless they have `parts`."""
 SD_NOISE, SD_BLOCK = 3.0, 2.0
 LOG_FLOOR = float(np.log(1e-8))
 """The least log sigma², in units of v_r: noiseless rewards drive it to minus infinity."""
 TINY_SQUARE = 1e-200
 """A second moment below this counts as zero: its inverse squared must be finite."""
+SMALLEST_LEVEL = 1e-14
+"""A floor on A_0 for each round, of which it is a difference."""
 MAX_EVALUATIONS = 20
 LONGEST_STEP = 4.0
 FLATTEST = 0.01
@@ -56,10 +63,15 @@ class Rows(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Second moments v_j of the blocks and v_r of the outputs; zero before their first value."""
+    """Second moments v_j of the blocks and v_r of the outputs; zero before their first value.
+
+    The unit of a column is v_j times its entry of `columns`: where columns have their own units, that is
+    their mean square, and v_j counts them.
+    """
 
     blocks: FloatArray
     outputs: FloatArray
+    columns: FloatArray | None = None
 
 
 class Fit(NamedTuple):
@@ -114,15 +126,25 @@ def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
 
 
 def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
-    """Which coordinates have a unit, and one over it; the same for the outputs."""
+    """Which coordinates are in a block with a unit, and one over their own; the same for the outputs."""
     active, alive = units.blocks > 0.0, units.outputs > 0.0
-    scale = np.repeat(1.0 / np.sqrt(units.blocks[active]), np.array(blocks)[active])
-    return np.repeat(active, blocks), scale, alive, 1.0 / np.sqrt(units.outputs[alive])
+    coordinates, unit = np.repeat(active, blocks), np.repeat(units.blocks, blocks)
+    if units.columns is not None:
+        unit = unit * units.columns
+    unit = unit[coordinates]
+    scale = 1.0 / np.sqrt(np.where(unit > 0.0, unit, np.inf))
+    return coordinates, scale, alive, 1.0 / np.sqrt(units.outputs[alive])
 
 
-def centre(units: Units) -> Fit:
+def equal_parts(n_blocks: int) -> FloatArray:
+    """One over the share that p0 gives to each block: the same for all."""
+    return np.full(n_blocks, float(n_blocks))
+
+
+def centre(units: Units, parts: FloatArray | None = None) -> Fit:
     """The prior before any refit: p0 at the present units."""
-    ridge = np.where(units.blocks > 0.0, CENTRE_NOISE * len(units.blocks) * units.blocks, 1.0)
+    parts = equal_parts(len(units.blocks)) if parts is None else parts
+    ridge = np.where(units.blocks > 0.0, CENTRE_NOISE * parts * units.blocks, 1.0)
     return Fit(ridge, CENTRE_NOISE * units.outputs, units.blocks == 0.0, 0)
 
 
@@ -134,8 +156,8 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
     units = objective.units
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     if not active.any() or not alive.any():
-        return centre(units)
-    log_ridge = np.full(int(active.sum()), objective.log_noise_centre - objective.log_tau2_centre)
+        return centre(units, objective.parts)
+    log_ridge = objective.log_noise_centre - objective.log_tau2_centre
     if start is not None:
         known = start[active] > 0.0
         log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
@@ -151,12 +173,24 @@ class Objective:
 
     `rows` belong to models that are not among the sums. The models' weights are independent of each other; a
     subclass with another model has its own `posterior` and `n_weights`, the number of weights per lambda.
+    `parts` is one over the share of each block in p0. With a `level`, the last coordinate of the sums is the
+    constant, whether it is in a block of its own or in none.
     """
 
-    def __init__(self, sums: Sums, blocks: Sequence[int], units: Units, rows: Rows | None = None) -> None:
+    def __init__(
+        self,
+        sums: Sums,
+        blocks: Sequence[int],
+        units: Units,
+        rows: Rows | None = None,
+        *,
+        parts: FloatArray | None = None,
+        level: bool = False,
+    ) -> None:
         pulled = sums.pulls > 0.0  # arms never pulled contribute nothing
-        scaled = in_units(Sums(*(part[pulled] for part in sums)), blocks, units)
-        self.units = units
+        self.units, self.level = units, level
+        self.n_outputs = int((units.outputs > 0.0).sum())
+        scaled = self._scaled(Sums(*(part[pulled] for part in sums)), blocks)
         self.sizes = np.array(blocks)[units.blocks > 0.0]
         self.starts = _starts(self.sizes)
         self.gram, self.moment, self.dense_squares = scaled.gram, scaled.moment, scaled.squares
@@ -165,16 +199,34 @@ class Objective:
         self.rows, self.row_starts = None, np.zeros(1, dtype=np.int64)
         if rows is not None and len(rows.u):
             coordinates, scale, alive, outputs = _scales(blocks, units)
-            self.rows = rows._replace(u=rows.u[:, coordinates] * scale, y=rows.y[:, alive] * outputs)
+            u, y = rows.u[:, : len(coordinates)][:, coordinates] * scale, rows.y[:, alive] * outputs
+            y = _and_level(y, rows.u[:, -1:]) if level else y
+            self.rows = rows._replace(u=np.ascontiguousarray(u), y=np.ascontiguousarray(y))
             firsts = np.flatnonzero(np.diff(rows.models, prepend=-1))
             self.row_starts = np.append(firsts, len(rows.u))
             self.squares += (self.rows.y**2).sum(axis=0)
             self.rounds += rows.rounds
         self.n_weights = (len(self.gram) + len(self.row_starts) - 1) * self.sizes
         self.log_noise_centre = float(np.log(CENTRE_NOISE))
-        self.log_tau2_centre = float(-np.log(len(units.blocks)))
+        self.parts = equal_parts(len(units.blocks)) if parts is None else parts
+        self.log_tau2_centre = -np.log(self.parts[units.blocks > 0.0])
         self.evaluations = 0
         self._known: tuple[FloatArray, FloatArray, FloatArray, float] | None = None
+
+    def _scaled(self, sums: Sums, blocks: Sequence[int]) -> Sums:
+        """The sums in units; with a level, those of the outputs y, 1 and y + 1."""
+        if not self.level:
+            return in_units(sums, blocks, self.units)
+        (coordinates, scale, alive, outputs), dim = _scales(blocks, self.units), sum(blocks)
+        ones = sums.gram[:, :dim, -1][:, None, coordinates] * scale
+        totals, n = sums.moment[:, alive, -1] * outputs, sums.gram[:, -1, -1:]
+        sums = sums._replace(gram=sums.gram[:, :dim, :dim], moment=sums.moment[:, :, :dim])
+        scaled = in_units(sums, blocks, self.units)
+        squares = scaled.squares
+        return scaled._replace(
+            moment=_and_level(scaled.moment, ones, axis=1),
+            squares=np.concatenate([squares, n, squares + 2.0 * totals + n], axis=1),
+        )
 
     def set_known_point(
         self, log_ridge: FloatArray, inverse: FloatArray, weights: FloatArray, log_det: float
@@ -183,14 +235,20 @@ class Objective:
 
         log_det is the sum over these models, relative to the prior's.
         """
-        size = np.sqrt(np.repeat(self.units.blocks, self.sizes))
+        unit = np.repeat(self.units.blocks, self.sizes)
+        size = np.sqrt(unit if self.units.columns is None else unit * self.units.columns)
         solution = weights * size / np.sqrt(self.units.outputs)[:, None]
-        self._known = log_ridge, inverse * (size[:, None] * size), solution, log_det
+        inverse = inverse * (size[:, None] * size)
+        if self.level:  # the weights of the output 1, the last column of u, are e - lambda A^{-1} e
+            g = -np.exp(log_ridge[-1]) * inverse[:, -1:]
+            g[:, :, -1] += 1.0
+            solution = _and_level(solution, g, axis=1)
+        self._known = log_ridge, inverse, solution, log_det
 
     def posterior(self, log_ridge: FloatArray) -> Posterior:
         """The sums over models that depend on lambda: O(dim³) each, or O(n² dim) with only n rows."""
         ridge = np.repeat(np.exp(log_ridge), self.sizes)
-        outputs, n, dim = len(self.squares), len(log_ridge), len(ridge)
+        outputs, n, dim = len(self.squares), len(log_ridge), len(ridge)  # with a level, of y, 1 and y + 1
         log_det, residual = -float((self.n_weights * log_ridge).sum()), np.zeros(outputs)
         parts = np.zeros(n), np.zeros((n, n)), np.zeros((outputs, n)), np.zeros((outputs, n, n))
         edges = np.append(self.starts, dim)
@@ -229,15 +287,18 @@ class Objective:
         """Value, gradient and Hessian."""
         self.evaluations += 1
         ridge = np.exp(log_ridge)
-        outputs, n = len(self.squares), len(ridge)
-        log_det, Q, trace, frobenius, norm, cross = self.posterior(log_ridge)
+        outputs, n = self.n_outputs, len(ridge)
+        posterior = self.posterior(log_ridge)
+        if self.level:
+            posterior = _without_level(posterior, outputs, SMALLEST_LEVEL * float(self.squares[outputs]))
+        log_det, Q, trace, frobenius, norm, cross = posterior
         Q = np.maximum(Q, 0.0)
         log_noise = np.array([self._best_noise(float(q), log_ridge) for q in Q])
         precision = np.exp(-log_noise)
         off_noise = (log_noise - self.log_noise_centre) / SD_NOISE
         off_tau2 = (log_noise[:, None] - log_ridge - self.log_tau2_centre) / SD_BLOCK
         hyperprior = float((off_noise**2).sum() + (off_tau2**2).sum())
-        fit = float((self.rounds * log_noise + Q * precision).sum())
+        fit = float((self._degrees * log_noise + Q * precision).sum())
         value = 0.5 * (fit + outputs * log_det + hyperprior)
 
         shrink = ridge * norm * precision[:, None]
@@ -251,19 +312,24 @@ class Objective:
         slope = -mixed / (0.5 * Q * precision + SD_NOISE**-2 + n * SD_BLOCK**-2)[:, None]
         slope[log_noise <= LOG_FLOOR] = 0.0
         hessian += mixed.T @ slope
-        rounding = 1e-14 * (float((self.squares * precision).sum()) + abs(value))
+        rounding = 1e-14 * (float((self.squares[:outputs] * precision).sum()) + abs(value))
         return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, slope)
+
+    @property
+    def _degrees(self) -> float:
+        """The number of rounds, less one for a level; where rounds were forgotten, not below half of them."""
+        return max(self.rounds - 1.0, 0.5 * self.rounds) if self.level else self.rounds
 
     def _best_noise(self, Q: float, log_ridge: FloatArray) -> float:
         """The minimum over log sigma² for fixed lambda: convex in one number, without factorisation."""
         stiffness = SD_NOISE**-2 + len(log_ridge) * SD_BLOCK**-2
         pull = SD_NOISE**-2 * self.log_noise_centre
         pull += SD_BLOCK**-2 * float((log_ridge + self.log_tau2_centre).sum())
-        share = Q / self.rounds
+        share = Q / self._degrees
         s = max(math.log(share) if share > 0.0 else LOG_FLOOR, LOG_FLOOR)
         for _ in range(100):
             excess = 0.5 * Q * math.exp(-s)
-            step = -(0.5 * self.rounds - excess + stiffness * s - pull) / (excess + stiffness)
+            step = -(0.5 * self._degrees - excess + stiffness * s - pull) / (excess + stiffness)
             s = max(s + min(max(step, -1.0), 1.0), LOG_FLOOR)
             if abs(step) <= 1e-13 * max(abs(s), 1.0) or (s == LOG_FLOOR and step < 0.0):
                 break
@@ -276,6 +342,40 @@ class Objective:
     def _block_pairs(self, values: FloatArray) -> FloatArray:
         """Sums over each pair of blocks along the last two axes."""
         return np.asarray(np.add.reduceat(self._blocks(values), self.starts, axis=-2))
+
+
+def _and_level(y: FloatArray, ones: FloatArray, axis: int = -1) -> FloatArray:
+    """y, 1 and y + 1 side by side."""
+    return np.concatenate([y, ones, y + ones], axis=axis)
+
+
+def _without_level(posterior: Posterior, outputs: int, least: float) -> Posterior:
+    """Integrate the level out, given the posterior of the outputs y, 1 and y + 1.
+
+    With g the weights of the output 1: the level is m = c/A_0, the weights are w - m g, and their covariance
+    P + g g^T/A_0, in units of sigma². A_0 is at least `least`: below that it is rounding.
+    """
+
+    def split(quadratic: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of a quantity that is quadratic in the output: at y, at 1, and mixed."""
+        y, one, both = quadratic[:outputs], quadratic[outputs], quadratic[outputs + 1 :]
+        return y, one, 0.5 * (both - y - one)
+
+    Q, one, c = split(posterior.residual)
+    norm, norm_g, norm_wg = split(posterior.norm)
+    cross, cross_g, cross_wg = split(posterior.cross)
+    A_0 = max(float(one), least)
+    m = c / A_0
+    along = norm_wg - m[:, None] * norm_g  # g_j·(w - m g)_j
+    m1, m2 = m[:, None], m[:, None, None]
+    return Posterior(
+        posterior.log_det + math.log(A_0),
+        Q - m * c,
+        posterior.trace + norm_g / A_0,
+        posterior.frobenius + 2.0 * cross_g / A_0 + np.outer(norm_g, norm_g) / A_0**2,
+        np.maximum(norm - m1 * (2.0 * norm_wg - m1 * norm_g), 0.0),
+        cross - m2 * (2.0 * cross_wg - m2 * cross_g) + along[:, :, None] * along[:, None, :] / A_0,
+    )
 
 
 def _minimise(objective: Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:

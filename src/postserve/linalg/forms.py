@@ -22,6 +22,7 @@ from postserve.linalg.kernels.models import (
     DENSE_COUNT,
     FIRST_ROW,
     GAP_COUNT,
+    LEVEL_SIZE,
     NOBODY,
     OWNER,
     PREVIOUS,
@@ -51,6 +52,7 @@ def empty(dim: int, outputs: int) -> Storage:
         links=np.zeros((0, 2), dtype=np.int64),
         rows=np.zeros((2, 0, dim)),
         values=np.zeros((2, 0, outputs)),
+        frame=np.zeros(LEVEL_SIZE + 2 * dim + 2 * outputs),
     )
 
 
@@ -62,6 +64,18 @@ def pack(matrices: FloatArray) -> FloatArray:
     """
     *rest, dim, _ = matrices.shape
     return np.asarray(matrices.reshape(*rest, dim * dim)[..., _lower(dim)])
+
+
+def unpack(packed: FloatArray, dim: int) -> FloatArray:
+    """The symmetric matrix of a packed one.
+
+    >>> unpack(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    matrix = np.empty((dim, dim))
+    kernels.unpack(packed, matrix)
+    return matrix
 
 
 @cache

@@ -18,20 +18,26 @@ F_a = A_a^{-1} Lambda_1, which is the joint ridge regression with (K + 1)·dim w
 When an arm is removed, its own weights go, but what it taught w_0 stays: the model is meant for catalogues
 in which arms come and go. Its rows of the shared regression are kept as separate sums, as they were under the
 Lambda_1 of that time, and `forget` multiplies them like all other sums.
+
+With a frame (`frame.py`), u ends with a constant, and the shared weight of it is the level of all arms: its
+prior is flat.
 """
 
+import copy
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from postserve.linalg import evidence, forms
-from postserve.linalg.hybrid_evidence import HybridObjective, both_levels, taught
+from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
+from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
-from postserve.linalg.prior import BlockPrior
+from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
 from postserve.linalg.regressions import Ellipsoid, LocalProjection, Projection, Regressions
 from postserve.linalg.ridge import second_moments, sums_of
+from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 
@@ -39,22 +45,11 @@ LEVELS = ("", "shared_")
 """Prefixes of the arrays of the own and of the shared level."""
 
 
-class Taught(NamedTuple):
-    """What arms taught w_0, as sums of rows of its regression, and the squares of their rounds."""
-
-    gram: FloatArray  # (d, d)
-    moment: FloatArray  # (outputs, d)
-    squares: FloatArray  # (outputs,), of the innovations
-    pulls: FloatArray  # (1,)
-    u_squares: FloatArray  # (d,), sum u_j² of the rounds themselves: the units
-    y_squares: FloatArray  # (outputs,), sum y²
-
-
-class HybridModels:
+class HybridModels(HasFrame):
     """n_models linear regressions with a common part of their weights: `own` regressions and a `shared` one.
 
     It has the methods of `RidgeModels`. The prior's blocks are those of the own weights and then those of the
-    shared weights: a row of the joint regression is (u, u).
+    shared weights: a row of the joint regression is (u, u). `centring` is as in `RidgeModels`.
 
     >>> models = HybridModels(n_models=2, blocks={"x": 2}, ridge=1.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([3.0]))
@@ -64,20 +59,41 @@ class HybridModels:
     """
 
     def __init__(
-        self, n_models: int, blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence"
+        self,
+        n_models: int,
+        blocks: Mapping[str, int],
+        *,
+        n_outputs: int = 1,
+        ridge: Ridge = "evidence",
+        centring: Mapping[str, Centring] | None = None,
     ) -> None:
         twice = {**blocks, **{f"shared {name}": size for name, size in blocks.items()}}
         if not isinstance(ridge, str):  # the same numbers for both levels
             ridge = np.tile(BlockPrior(blocks, ridge=ridge).block_ridge, 2).tolist()
-        self.prior = BlockPrior(twice, n_outputs=n_outputs, ridge=ridge)
+        self.frame = None if centring is None else Frame(blocks, centring, n_outputs=n_outputs)
+        flat, parts = self.frame is not None, None
+        if flat:
+            parts = np.full(2 * len(blocks), 2 * (len(blocks) - 1) / (1.0 - OWN_INTERCEPT))
+            parts[len(blocks) - 1] = 1.0 / OWN_INTERCEPT
+        self.prior = BlockPrior(twice, n_outputs=n_outputs, ridge=ridge, flat=flat, parts=parts)
         own, shared = np.split(self.prior.ridge, 2)
         self.own = Regressions(n_models, own, n_outputs=n_outputs)
         self.shared = Regressions(1, shared, n_outputs=n_outputs, most_rows=0)
+        if self.frame is not None:
+            self._take_frame(self.frame)
         self.dim, self._sizes = self.own.dim, list(blocks.values())
-        self._departed = Taught(*map(np.zeros, _taught_shapes(self.own)))
+        self._departed = Taught(*map(np.zeros, shapes(self.own)))
         self._gone = np.zeros(2)  # the number of pulled arms that were removed, and the sum of their log det
         self._rows_since_renewal = 0  # of the shared sums
         self.take_prior()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.frame is not None:  # joblib stores each array by itself, and the frame's must be one
+            self._take_frame(self.frame)
+
+    def _take_frame(self, frame: Frame) -> None:
+        self.frame, self.own.storage = frame, self.own.storage._replace(frame=frame.array)
 
     @property
     def n_models(self) -> int:
@@ -110,6 +126,7 @@ class HybridModels:
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
         """mean + radius · width of every row: the shared level allows no shortcut."""
+        U = self.centred(U)
         means, widths = self.project(U, models)
         return np.asarray(means[:, 0] + radius * widths)
 
@@ -174,7 +191,7 @@ class HybridModels:
         """Learn a row on both levels, and then renew the prior if it is due."""
         prior = self.prior
         prior.updates += 1
-        due = prior.evidence and prior.is_due(np.concatenate([u, u]), y, self.n_models)
+        due = prior.evidence and prior.is_due(self, u, y)
         self._learn(model, u, y)
         if due:
             prior.renew(self)
@@ -189,14 +206,14 @@ class HybridModels:
             self._learn(model, u, y)
 
     def _learn(self, model: int, u: FloatArray, y: FloatArray) -> None:
-        own, one = self.own, np.array([model])
-        errors = y - own.weights_of(one)[0] @ u
+        own, one, (row, value) = self.own, np.array([model]), self.framed(u, y)
+        errors = value - own.weights_of(one)[0] @ row
         # A row far outside of all earlier ones is only as accurate as A_a's condition allows: then what the
         # arm taught is recomputed from its sums.
-        lost = own.storage.tally[model, LOSS] + float(own.project(u[None], one).widths[0]) ** 2
+        lost = own.storage.tally[model, LOSS] + float(own.project(row[None], one).widths[0]) ** 2
         before = None if lost <= MAX_LOSS else self._taught_by(model)
-        v = np.empty(self.dim)
-        q = own.learn(model, u, y, v)
+        work = np.empty(own.learning_size)
+        q, v = own.learn(model, u, y, work), work[: self.dim]
         self._rows_since_renewal += 1
         # Sums of rows are as accurate as the caches the rows were made from, and do not drift. Renewing them
         # as often as every arm's cache is renewed costs no more.
@@ -224,7 +241,14 @@ class HybridModels:
 
     def merge(self, other: "HybridModels") -> None:
         """Add the sums of another learner of the same shape, and renew prior and both levels."""
-        self._departed = _plus(self._departed, other._departed)
+        if self.frame is not None and other.frame is not None and other.frame.started:
+            other = copy.deepcopy(other)
+            assert other.frame is not None
+            if self.frame.started:
+                move(other.own.storage, other.frame.to(self.frame))
+            else:
+                self._take_frame(other.frame)
+        self._departed = plus(self._departed, other._departed)
         self._gone += other._gone
         self.own.add_sums(other.own)
         self.prior.updates += other.prior.updates
@@ -241,7 +265,7 @@ class HybridModels:
         """Remove a model and its own weights; what it taught the shared ones stays."""
         if self.pulls[model]:
             self.own.refactorise_one(model)  # so that what stays is a function of the sums
-        self._departed = _plus(self._departed, self._taught_by(model))
+        self._departed = plus(self._departed, self._taught_by(model))
         if self.pulls[model]:
             self._gone += (1.0, self.own.log_det[model])
         self.own.remove(model)
@@ -252,25 +276,29 @@ class HybridModels:
         """Recompute its sums from those of the arms."""
         total = self._departed
         for model in np.flatnonzero(self.pulls):
-            total = _plus(total, self._taught_by(int(model)))
+            total = plus(total, self._taught_by(int(model)))
         _set_sums(self.shared, total.gram, total.moment, total.squares, float(total.pulls[0]))
         self._rows_since_renewal = 0
 
     def _taught_by(self, model: int) -> Taught:
-        own, one = self.own, np.array([model])
-        sums, moment, weights = own.gram_of(one)[0], own.moment_of(one)[0], own.weights_of(one)[0]
-        gram = taught(sums, own.inverse_of(one)[0], own.ridge)
-        gram[self.prior.zero_inputs[: self.dim]] = 0.0
-        return Taught(
-            gram,
-            own.ridge * weights,
-            np.maximum(own.squares[model] - np.vecdot(moment, weights), 0.0),
-            self.pulls[model : model + 1].copy(),
-            np.diagonal(sums),
-            own.squares[model].copy(),
-        )
+        return taught_by(self.own, model, self.prior.zero_inputs[: self.dim])
 
     # What the prior needs of its learner
+
+    def move_frame(self) -> evidence.Units:
+        """Move the frame, if there is one, to the present means; returns the units there."""
+        if self.frame is not None:
+            self._departed = self._departed.moved(self.frame.renew(self._moments()))
+            far = self.frame.far_offset(self._moments())
+            if far.delta.any() or far.epsilon.any():
+                move(self.own.storage, far)
+                self.frame.move_origin(far)
+                self._departed = self._departed.from_origin(far)
+        return self.units()
+
+    def _moments(self) -> Moments:
+        """The moments of all rounds, removed arms' too."""
+        return moments(self.own.storage).plus(self._departed.moments())
 
     def take_prior(self) -> None:
         """Renew every cache under the present prior, and the shared sums from the arms'."""
@@ -286,24 +314,30 @@ class HybridModels:
 
     def units(self) -> evidence.Units:
         """The units of all rounds, removed arms' too."""
+        if self.frame is not None:
+            return both_levels(self.frame.units(self._moments()), flat=True)
         (u, y, rounds), gone = second_moments(self.own), self._departed
         rounds += float(gone.pulls[0])
         return both_levels(evidence.mean_squares(u + gone.u_squares, y + gone.y_squares, rounds, self._sizes))
 
-    def objective(self, start: FloatArray | None) -> HybridObjective:
+    def objective(self, units: evidence.Units, start: FloatArray | None) -> HybridObjective:
         """The evidence of all rounds."""
         gone = self._departed
         departed = evidence.Sums(gone.gram[None], gone.moment[None], gone.squares[None], gone.pulls)
         present = sums_of(self.own, np.flatnonzero(self.pulls))
-        units = self.units()
-        of_rounds = evidence.Units(units.blocks[: len(self._sizes)], units.outputs)
-        return HybridObjective(present, departed, self._sizes, of_rounds)
+        level = self.frame is not None
+        columns = self.prior.columns[: self.dim] if level else None
+        of_rounds = evidence.Units(units.blocks[: len(self._sizes)], units.outputs, columns)
+        parts = self.prior.parts[: len(units.blocks)]
+        return HybridObjective(present, departed, self._sizes, of_rounds, parts=parts, level=level)
 
     def arrays(self) -> Arrays:
         """Both levels, the prior, and what removed arms taught."""
+        framed = {} if self.frame is None else {**self.frame.arrays(), "columns": self.prior.columns}
         return {
             **self.own.arrays(),
             **self.prior.arrays(LEVELS),
+            **framed,
             **{f"shared_{name}": array for name, array in self.shared.arrays().items()},
             **{f"departed_{name}": array for name, array in self._departed._asdict().items()},
             "shared_rows": np.array(self._rows_since_renewal, dtype=np.int64),
@@ -312,30 +346,20 @@ class HybridModels:
 
     def restore(self, stored: Stored, n_models: int) -> None:
         """Take back what `arrays` gave, checked against this object's shape."""
+        if self.frame is not None:
+            self.frame.restore(stored)
+            self.prior.columns = stored.take("columns", self.prior.columns.shape)
+            stored.require(not (self.prior.columns < 0.0).any(), "columns", "no negative numbers")
         self.prior.restore(stored, LEVELS)
         self.own.restore(stored, n_models)
         self.shared.restore(stored.below("shared_"), 1)
         self._set_priors()
-        departed = stored.below("departed_")
-        self._departed = Taught(*map(departed.take, Taught._fields, _taught_shapes(self.own)))
-        for name, values in self._departed._asdict().items():
-            if name != "moment":
-                checked = np.diagonal(values) if name == "gram" else values
-                departed.require(not (checked < 0.0).any(), name, "no negative numbers")
+        self._departed = restored(stored.below("departed_"), self.own)
         self._gone = stored.take("gone", (2,))
         stored.require(not (self._gone < 0.0).any(), "gone", "no negative numbers")
         rows = stored.take("shared_rows", (), np.int64)
         stored.require(int(rows) >= 0, "shared_rows", "no negative number")
         self._rows_since_renewal = int(rows)
-
-
-def _plus(one: Taught, other: Taught) -> Taught:
-    return Taught(*(mine + theirs for mine, theirs in zip(one, other, strict=True)))
-
-
-def _taught_shapes(own: Regressions) -> list[tuple[int, ...]]:
-    dim, outputs = own.dim, own.n_outputs
-    return [(dim, dim), (outputs, dim), (outputs,), (1,), (dim,), (outputs,)]
 
 
 def _set_sums(

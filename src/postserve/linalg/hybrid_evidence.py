@@ -26,9 +26,16 @@ ENTRIES_AT_ONCE = 2**15
 for a processor's cache."""
 
 
-def both_levels(units: evidence.Units) -> evidence.Units:
-    """The units of the own and of the shared weights: both multiply the same u."""
-    return evidence.Units(np.tile(units.blocks, 2), units.outputs)
+def both_levels(units: evidence.Units, flat: bool = False) -> evidence.Units:
+    """The units of the own and of the shared weights: both multiply the same u.
+
+    With a flat level, the last of the shared weights is none: it is integrated out.
+    """
+    columns = None if units.columns is None else np.tile(units.columns, 2)
+    both = evidence.Units(np.tile(units.blocks, 2), units.outputs, columns)
+    if not flat or columns is None:
+        return both
+    return both._replace(blocks=both.blocks[:-1], columns=columns[:-1])
 
 
 def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArray:
@@ -62,16 +69,25 @@ class HybridObjective(evidence.Objective):
     """
 
     def __init__(
-        self, sums: evidence.Sums, departed: evidence.Sums, blocks: Sequence[int], units: evidence.Units
+        self,
+        sums: evidence.Sums,
+        departed: evidence.Sums,
+        blocks: Sequence[int],
+        units: evidence.Units,
+        *,
+        parts: FloatArray | None = None,
+        level: bool = False,
     ) -> None:
-        super().__init__(sums, blocks, units)
+        super().__init__(sums, blocks, units, level=level)
         self.root = semidefinite_root(self.gram)
-        self.departed = evidence.in_units(departed, blocks, units)
+        self.departed = self._scaled(departed, blocks)
         self.squares += self.departed.squares[0]
         self.rounds += float(departed.pulls[0])
-        self.n_weights = np.concatenate([self.n_weights, self.sizes])
-        self.units = both_levels(units)
-        self.log_tau2_centre = float(-np.log(len(self.units.blocks)))
+        self.shared_sizes = self.sizes[:-1] if level else self.sizes
+        self.n_weights = np.concatenate([self.n_weights, self.shared_sizes])
+        self.units = both_levels(units, level)
+        self.parts = evidence.equal_parts(len(self.units.blocks)) if parts is None else parts
+        self.log_tau2_centre = -np.log(self.parts[self.units.blocks > 0.0])
 
     def posterior(self, log_ridge: FloatArray) -> evidence.Posterior:
         """First each arm alone, then w_0 from what they teach it, then the arms given w_0."""
@@ -82,12 +98,18 @@ class HybridObjective(evidence.Objective):
         weights = np.array([arm.solution for arm in arms]).reshape(self.moment.shape)
         gram, H = self._taught(inverse, ridge)
         moment = self.departed.moment[0] + ridge * weights.sum(axis=0)
-        shared = factorise(gram, np.repeat(np.exp(log_ridge[n:]), self.sizes), moment)
+        shared_ridge = np.repeat(np.exp(log_ridge[n:]), self.shared_sizes)
+        dim = len(shared_ridge)
+        shared = factorise(gram[:dim, :dim], shared_ridge, moment[:, :dim])
 
         log_det = sum(arm.log_det for arm in arms) + shared.log_det
         log_det -= float((self.n_weights * log_ridge).sum())
-        explained = np.vecdot(self.moment, weights).sum(axis=0) + np.vecdot(moment, shared.solution)
-        parts = self._parts_of_inverse(inverse, weights, ridge, H, shared.inverse, shared.solution)
+        explained = np.vecdot(self.moment, weights).sum(axis=0) + np.vecdot(moment[:, :dim], shared.solution)
+        left_out = len(ridge) - dim  # the constant, if the level is integrated out, has no shared weight
+        M, m_0 = np.pad(shared.inverse, (0, left_out)), np.pad(shared.solution, ((0, 0), (0, left_out)))
+        trace, frobenius, norm, cross = self._parts_of_inverse(inverse, weights, ridge, H, M, m_0)
+        k = len(log_ridge)
+        parts = trace[:k], frobenius[:k, :k], norm[:, :k], cross[:, :k, :k]
         return evidence.Posterior(log_det, self.squares - explained, *parts)
 
     def _taught(self, inverse: FloatArray, ridge: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,11 +1,12 @@
 """The prior of ridge regressions: Lambda and the noise, given or learnt, and when they are learnt again.
 
 With evidence, p0 follows the moments of the rounds until the first refit; then there is a refit each time the
-rounds have grown by half. The learner gives the units of its rounds and their evidence.
+rounds have grown by half. The learner gives the units of its rounds and their evidence. Where rows have a
+frame (`frame.py`), it moves first, and columns have their own units: the prior precision of a column is
+lambda_j times its mean square about its centre.
 """
 
 import math
-import sys
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -24,6 +25,10 @@ REFIT_GROWTH = 1.5
 REFRESH_GROWTH = 17 / 16
 """Before the first refit p0 follows the moments: after every update for 17 rounds, and then each time the
 rounds have grown by a sixteenth, which is less than a moment's error of 1/sqrt(N)."""
+OWN_INTERCEPT = 0.1
+"""The share of the variance that p0 gives to the arms' own intercepts, beside a common level."""
+FLAT = 1e-12
+"""The precision of a level with a flat prior, relative to one row's: far below any that is learnt."""
 SCHEDULED_TOLERANCE, EXACT_TOLERANCE = 0.1, 1e-9
 ZERO_BLOCKS = "silent"
 """The name of `zero_blocks` in saved states, which must stay as it is."""
@@ -37,13 +42,29 @@ class Learner(Protocol):
 
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None: ...
 
+    def framed(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A row and its output in the frame, if there is one."""
+
+    def all_framed(self, U: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same for many rows."""
+
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """Learn rows under the present prior."""
 
-    def units(self) -> evidence.Units: ...
+    def units(self) -> evidence.Units:
+        """The units of all rounds, in the frame in force."""
 
-    def objective(self, start: FloatArray | None) -> evidence.Objective:
-        """The evidence of what was learnt; the search starts at `start`, one lambda per block."""
+    def objective(self, units: evidence.Units, start: FloatArray | None) -> evidence.Objective:
+        """The evidence of what was learnt.
+
+        At `start`, the lambda of each block if given, it is in the caches.
+        """
+
+    def move_frame(self) -> evidence.Units:
+        """Move the frame, if there is one, to the present means.
+
+        Returns the units there. `take_prior` follows.
+        """
 
     def take_prior(self) -> None:
         """Renew what follows from the prior, which has changed."""
@@ -56,38 +77,57 @@ class BlockPrior:
     array([4., 4., 1.])
     """
 
-    def __init__(self, blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence") -> None:
+    def __init__(
+        self,
+        blocks: Mapping[str, int],
+        *,
+        n_outputs: int = 1,
+        ridge: Ridge = "evidence",
+        flat: bool = False,
+        parts: FloatArray | None = None,
+    ) -> None:
         self.blocks = dict(blocks)
         self.sizes = list(self.blocks.values())
         self.evidence = isinstance(ridge, str)
         if self.evidence:
             one_of("ridge", ridge, ("evidence",))
         self.block_ridge = np.ones(len(blocks)) if self.evidence else _block_ridges(ridge, list(blocks))
+        self.flat = flat  # whether the last block is a level with a flat prior: it has no lambda to learn
+        if flat:
+            self.block_ridge[-1] = FLAT
+        self.parts = evidence.equal_parts(len(blocks)) if parts is None else parts
         self.noise_variance = np.zeros(n_outputs)  # 0 if it is not learnt, or not yet
         self.zero_blocks = np.full(len(blocks), self.evidence)  # blocks whose inputs were all zero so far
+        self.columns = np.ones(sum(self.sizes))  # their mean squares, where they have their own units
         self.updates = 0  # forgetting does not lower it, so that the schedule goes on
         self.fitted_at = 0
         self.followed_at = 0
         self.evaluations = 0
-        self._waits_for_units = self.evidence  # whether an output or a block has no value yet
+        self._update_waits_for_units()
 
     @property
     def ridge(self) -> FloatArray:
         """The diagonal of Lambda."""
-        return np.repeat(self.block_ridge, self.sizes)
+        columns = np.where(self.columns > 0.0, self.columns, 1.0)
+        return np.repeat(self.block_ridge, self.sizes) * columns
 
     @property
     def zero_inputs(self) -> BoolArray:
-        """The coordinates of zero blocks, whose widths count as 0.
+        """The coordinates that were zero so far, whose widths count as 0.
 
         Until their first value their lambda of 1 would depend on the caller's units.
         """
-        return np.repeat(self.zero_blocks, self.sizes)
+        return np.asarray(np.repeat(self.zero_blocks, self.sizes) | (self.columns == 0.0))
 
     @property
     def in_force(self) -> Prior:
-        """The prior by the names of its blocks; with a numeric ridge the noise variance is 0."""
+        """The prior by the names of its blocks; with a numeric ridge the noise variance is 0.
+
+        A flat prior has a lambda of 0.
+        """
         ridge = {name: float(r) for name, r in zip(self.blocks, self.block_ridge, strict=True)}
+        if self.flat:
+            ridge[list(self.blocks)[-1]] = 0.0
         return Prior(self.noise_variance.copy(), ridge)
 
     def block(self, name: str) -> slice:
@@ -96,9 +136,11 @@ class BlockPrior:
         start = sum(self.sizes[:place])
         return slice(start, start + self.sizes[place])
 
-    def is_due(self, u: FloatArray, y: FloatArray, n_models: int) -> bool:
+    def is_due(self, learner: Learner, u: FloatArray, y: FloatArray) -> bool:
         """Whether this row, already counted, brings a refit, or before the first one a new p0."""
-        return self.updates >= self._due_at(n_models) or (self._waits_for_units and self._has_first(u, y))
+        if self.updates >= self._due_at(learner.n_models):
+            return True
+        return self._waits_for_units and self._has_first(*learner.framed(u, y))
 
     def _due_at(self, n_models: int) -> float:
         """How many updates bring the next refit, or the next p0."""
@@ -107,23 +149,30 @@ class BlockPrior:
         return min(_first_refit(n_models), REFRESH_GROWTH * self.followed_at)
 
     def _has_first(self, u: FloatArray, y: FloatArray) -> bool:
-        """Whether an output or a block that was zero so far has its first value, and so a unit."""
-        if np.any((self.noise_variance == 0.0) & (y * y > evidence.TINY_SQUARE)):
-            return True
-        squares = np.add.reduceat(u * u, np.cumsum([0, *self.sizes[:-1]]))
-        return bool((self.zero_blocks & (squares > evidence.TINY_SQUARE)).any())
+        """Whether an output or a column that was zero so far has its first value, and so a unit."""
+        return bool(self._first_values(u[None], y[None])[0])
 
-    def rows_before_due(self, n_models: int) -> int:
-        """How many more rows bring no refit and no new p0."""
+    def _first_values(self, U: FloatArray, Y: FloatArray) -> BoolArray:
+        """`_has_first` of each row; the columns of a hybrid's shared weights are those of its own."""
+        columns = self._zero_columns[self._zero_columns < U.shape[1]]
+        values = np.concatenate([U[:, columns], Y[:, self.noise_variance == 0.0]], axis=1)
+        return np.asarray((values * values > evidence.TINY_SQUARE).any(axis=1))
+
+    def rows_before_due(self, n_models: int, U: FloatArray, Y: FloatArray) -> int:
+        """How many of these rows, the first of which is next, bring no refit and no new p0."""
         if not self.evidence:
-            return sys.maxsize
-        return 0 if self._waits_for_units else max(0, math.ceil(self._due_at(n_models)) - 1 - self.updates)
+            return len(U)
+        quiet = min(len(U), max(0, math.ceil(self._due_at(n_models)) - 1 - self.updates))
+        if not self._waits_for_units or quiet == 0:
+            return quiet
+        first = self._first_values(U[:quiet], Y[:quiet])
+        return int(np.argmax(first)) if first.any() else quiet
 
     def update_batch(self, learner: Learner, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """As `learner.update` row by row; rows between two refits are learnt at once."""
         done = 0
         while done < len(models):
-            until = min(len(models), done + self.rows_before_due(learner.n_models))
+            until = done + self.rows_before_due(learner.n_models, *learner.all_framed(U[done:], Y[done:]))
             if until > done:
                 learner.learn_rows(models[done:until], U[done:until], Y[done:until])
                 self.updates += until - done
@@ -135,28 +184,60 @@ class BlockPrior:
     def renew(self, learner: Learner) -> None:
         """Refit, starting from the prior in force; before the first refit, take p0 at the present moments."""
         if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
-            self._adopt(evidence.centre(learner.units()), learner)
+            units = self._take_columns(learner.move_frame())
+            self._adopt(evidence.centre(units, self._learnt(self.parts)), learner)
             self.followed_at = self.updates
         else:
-            start = np.where(self.zero_blocks, 0.0, self.block_ridge) if self.fitted_at else None
-            self._fit(learner, SCHEDULED_TOLERANCE, start)
+            self._fit(learner, SCHEDULED_TOLERANCE, warm=self.fitted_at > 0)
 
     def refit(self, learner: Learner) -> None:
         """Learn it now, from a cold start, so that it depends on the sums alone."""
         if self.evidence:
-            self._fit(learner, EXACT_TOLERANCE, None)
+            self._fit(learner, EXACT_TOLERANCE, warm=False)
 
-    def _fit(self, learner: Learner, tolerance: float, start: FloatArray | None) -> None:
-        self._adopt(evidence.maximise(learner.objective(start), tolerance=tolerance, start=start), learner)
+    def _fit(self, learner: Learner, tolerance: float, *, warm: bool) -> None:
+        """Fit, and move the frame: last where caches hold the evidence at a warm start, else first."""
+        start = self._learnt(np.where(self.zero_blocks, 0.0, self.block_ridge)) if warm else None
+        units = learner.units()
+        in_force = warm and not self._waits_for_units and self._still_fits(units)
+        if not in_force:
+            units = self._take_columns(learner.move_frame())
+        objective = learner.objective(units, start if in_force else None)
+        fit = evidence.maximise(objective, tolerance=tolerance, start=start)
+        if in_force:
+            self._take_columns(learner.move_frame())
+        self._adopt(fit, learner)
         self.fitted_at = self.updates
 
+    def _still_fits(self, units: evidence.Units) -> bool:
+        """Whether no column's unit has changed so much that its lambda would not fit the new one."""
+        if units.columns is None:
+            return True
+        before = self.columns[: len(units.columns)]
+        known = before > 0.0
+        ratio = units.columns[known] / before[known]
+        return bool(((ratio > 0.5) & (ratio < 2.0)).all())
+
+    def _take_columns(self, units: evidence.Units) -> evidence.Units:
+        """Keep the mean squares of columns with their own units until the prior is renewed again."""
+        if units.columns is not None:
+            self.columns[: len(units.columns)] = units.columns
+        return units
+
+    def _learnt(self, values: FloatArray) -> FloatArray:
+        """The entries of the blocks that have a lambda to learn."""
+        return values[:-1] if self.flat else values
+
     def _adopt(self, fit: evidence.Fit, learner: Learner) -> None:
-        self.block_ridge, self.noise_variance, self.zero_blocks, self.evaluations = fit
+        ridge, self.noise_variance, zero_blocks, self.evaluations = fit
+        self.block_ridge = np.append(ridge, FLAT) if self.flat else ridge
+        self.zero_blocks = np.append(zero_blocks, False) if self.flat else zero_blocks
         self._update_waits_for_units()
         learner.take_prior()
 
     def _update_waits_for_units(self) -> None:
-        unknown = bool(self.zero_blocks.any() or (self.noise_variance == 0.0).any())
+        self._zero_columns = np.flatnonzero(self.zero_inputs)
+        unknown = bool(len(self._zero_columns) or (self.noise_variance == 0.0).any())
         self._waits_for_units = self.evidence and unknown
 
     def arrays(self, levels: tuple[str, ...] = ("",)) -> Arrays:

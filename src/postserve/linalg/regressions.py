@@ -16,6 +16,7 @@ import numpy as np
 
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
+from postserve.linalg.frame import Shift, moved, parts_of
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
     AGE,
@@ -36,6 +37,8 @@ from postserve.types import BoolArray, FloatArray, IntArray
 
 AT_ONCE = 2
 """From this many times dim rows of one model on, it is faster to add them to its sums and factorise once."""
+FACTORISED_AT_ONCE = 64
+"""Models with full matrices in memory at once."""
 _work = np.empty(0)
 """Scratch for one kernel at a time: kernels hold the interpreter's lock."""
 
@@ -92,6 +95,7 @@ class Regressions:
         # With more rows than half of dim, they and their cache take more room than the sums and theirs.
         self.most_rows = self.dim // 2 if most_rows is None else most_rows
         self._packed_size = self.dim * (self.dim + 1) // 2
+        self.learning_size = 3 * self.dim + 2 * n_outputs
         self.storage = forms.empty(self.dim, n_outputs)
         self.set_prior(ridge)
         self.add(n_models)
@@ -159,13 +163,17 @@ class Regressions:
         n, storage = len(models), self.storage
         if n and models[-1] >= len(storage.place):
             present(storage, models)  # raises and says why
-        scores, size = np.empty(n), 3 * n + self._packed_size
+        scores, size = np.empty(n), 4 * n + self.dim + self._packed_size
         work = _work
         if len(work) < size:
             work = _more_work(size)
         if kernels.score(U, models, radius, work, scores, *storage) == UNDECIDED:
-            kernels.score_some(U, models, radius, work, scores, *storage)
+            kernels.score_some(self.centred(U), models, radius, work, scores, *storage)
         return scores
+
+    def centred(self, U: FloatArray) -> FloatArray:
+        """Rows in the frame; here there is none."""
+        return U
 
     def argmax_scores(self, U: FloatArray, models: IntArray, radius: FloatArray) -> IntArray:
         """For each row of U the index of the model with the best score, UNDECIDED at a near tie."""
@@ -204,6 +212,12 @@ class Regressions:
         """sum u u^T of each, or of all models: (len(models), dim, dim)."""
         return reading.matrices(self.storage, SUMS, models)
 
+    def centred_sums(self, models: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gram, moment and squares of rows less the offset of their frame, of which the caches are."""
+        sums = self.gram_of(models), self.moment_of(models), self.squares[models]
+        (_, delta), (_, epsilon) = parts_of(self.storage.frame, self.n_outputs)
+        return moved(*sums, Shift(delta, epsilon)) if delta.any() or epsilon.any() else sums
+
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """What the radius of each confidence set depends on."""
         return Ellipsoid(self.log_det[models], self.pulls[models], self.ridge, 1.0)
@@ -222,23 +236,28 @@ class Regressions:
 
     def draws(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of w - w_hat ~ N(0, A^{-1}) of the first model, (size, dim)."""
-        first = np.zeros(1, dtype=np.int64)
-        factor = factorise(self.gram_of(first)[0], self.ridge, self.moment_of(first)[0])
+        gram, moment, _ = self.centred_sums(np.zeros(1, dtype=np.int64))
+        factor = factorise(gram[0], self.ridge, moment[0])
         off = rng.standard_normal((size, self.dim)) @ factor.root
         off[:, self._zero_inputs] = 0.0
         return np.asarray(off)
 
     # Learning
 
-    def learn(self, model: int, u: FloatArray, y: FloatArray, v: FloatArray | None = None) -> float:
-        """Add a row to sums and cache; returns q = u^T A^{-1} u, and sets v = A^{-1} u, from before it."""
+    def learn(self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None) -> float:
+        """Add a row to sums and cache; returns q = u^T A^{-1} u from before it.
+
+        Scratch of `learning_size` begins with A^{-1} u then. A row without its constant, here and below, is
+        not in the frame yet.
+        """
         storage = self.storage
         if storage.place[model] < 0:
             storage = self.storage = _with_room(self.storage, model, 1, self.most_rows)
-        v = _work if v is None else v
-        if len(v) < len(u):
-            v = _more_work(len(u))
-        q, sound = kernels.learn(model, u, y, v, *storage)
+        if work is None:
+            work = _work
+            if len(work) < self.learning_size:
+                work = _more_work(self.learning_size)
+        q, sound = kernels.learn(model, u, y, work, *storage)
         if not sound:
             self.refactorise_one(model)
         return q
@@ -258,7 +277,7 @@ class Regressions:
                 self.refactorise_one(model)
         if few.any():
             self.storage = forms.with_room_for_rows(self.storage, int(few.sum()))
-            work = np.empty(self.dim)
+            work = np.empty(self.learning_size)
             for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.storage):
                 self.refactorise_one(int(model))
 
@@ -266,6 +285,9 @@ class Regressions:
         """Add to a model's sums only: its cache must then be renewed."""
         storage = self.storage = forms.make_dense(self.storage, model)
         place = storage.place[model]
+        if U.shape[1] < self.dim:
+            (origin, _), (y_origin, _) = parts_of(storage.frame, self.n_outputs)
+            U, Y = np.column_stack([U - origin[:-1], np.ones(len(U))]), Y - y_origin
         storage.symmetric[SUMS, place] += forms.pack(U.T @ U)
         storage.vectors[SUMS, place] += Y.T @ U
         storage.tally[model, PULLS] += len(U)
@@ -316,23 +338,30 @@ class Regressions:
 
     def refactorise(self) -> None:
         """Renew every cache from sums and prior."""
-        kernels.whiten_all(np.empty(self.dim), *self.storage)
+        kernels.whiten_all(np.empty(2 * self.dim), *self.storage)
         for model in np.flatnonzero((self.storage.place < 0) & (self.storage.tally[:, LOSS] > MAX_LOSS)):
             self.storage = forms.make_dense(self.storage, int(model))
-        for model in self.storage.owner[: self.storage.counts[DENSE_COUNT]].tolist():
-            self.refactorise_one(model)
+        dense = self.storage.owner[: self.storage.counts[DENSE_COUNT]]
+        for start in range(0, len(dense), FACTORISED_AT_ONCE):
+            self._factorise(dense[start : start + FACTORISED_AT_ONCE])
 
     def refactorise_one(self, model: int) -> None:
         """Renew one in the dense form: rows that lost digits would lose them again."""
-        storage = self.storage = forms.make_dense(self.storage, model)
-        place, one = storage.place[model], np.array([model])
-        factor = factorise(self.gram_of(one)[0], self.ridge, storage.vectors[SUMS, place])
-        factor.inverse[self._zero_inputs] = 0.0
-        storage.symmetric[CACHE, place] = forms.pack(factor.inverse)
-        storage.vectors[CACHE, place] = factor.solution
-        tally = storage.tally[model]
-        tally[LOG_DET] = max(factor.log_det - float(np.log(self.ridge).sum()), 0.0)
-        tally[LOSS] = tally[AGE] = 0.0
+        self.storage = forms.make_dense(self.storage, model)
+        self._factorise(np.array([model]))
+
+    def _factorise(self, models: IntArray) -> None:
+        """Renew the caches of dense models."""
+        storage, (grams, moments, _) = self.storage, self.centred_sums(models)
+        log_det_prior = float(np.log(self.ridge).sum())
+        for model, gram, moment in zip(models.tolist(), grams, moments, strict=True):
+            place, tally = storage.place[model], storage.tally[model]
+            factor = factorise(gram, self.ridge, moment)
+            factor.inverse[self._zero_inputs] = 0.0
+            storage.symmetric[CACHE, place] = forms.pack(factor.inverse)
+            storage.vectors[CACHE, place] = factor.solution
+            tally[LOG_DET] = max(factor.log_det - log_det_prior, 0.0)
+            tally[LOSS] = tally[AGE] = 0.0
 
     def arrays(self) -> Arrays:
         """Sums, and the cache, so that loaded regressions continue with the same bits."""
@@ -340,8 +369,9 @@ class Regressions:
 
     def restore(self, stored: Stored, n_models: int) -> None:
         """Take back what `arrays` gave, checked against this object's shape; the prior stays."""
-        prior = self.storage.prior
-        self.storage = forms.restored(stored, n_models, self.dim, self.n_outputs)._replace(prior=prior)
+        prior, frame = self.storage.prior, self.storage.frame
+        storage = forms.restored(stored, n_models, self.dim, self.n_outputs)
+        self.storage = storage._replace(prior=prior, frame=frame)
 
 
 def _more_work(size: int) -> FloatArray:

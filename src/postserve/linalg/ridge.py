@@ -1,10 +1,14 @@
 """Ridge regressions with a prior that may be learnt: the arms of a policy, or a map."""
 
+import copy
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from postserve.linalg import evidence, forms
+from postserve.linalg.frame import Centring, Frame, HasFrame, moments, move
+from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.regressions import Regressions
@@ -12,8 +16,12 @@ from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 
 
-class RidgeModels(Regressions):
+class RidgeModels(HasFrame, Regressions):
     """`Regressions` on u = (blocks) and their prior, which their joint evidence renews on a schedule.
+
+    With `centring`, which names the blocks that are centred, rows are measured in a `Frame`, columns have
+    their own units, and the last block is the constant that the frame appends to u. Its prior is flat: it is
+    the level of the outputs. (`LevelModels` has a level that several regressions share.)
 
     >>> models = RidgeModels(n_models=2, blocks={"x": 2}, ridge=4.0)
     >>> models.update(0, np.array([1.0, 0.0]), np.array([5.0]))
@@ -29,21 +37,54 @@ class RidgeModels(Regressions):
         n_outputs: int = 1,
         ridge: Ridge = "evidence",
         most_rows: int | None = None,
+        centring: Mapping[str, Centring] | None = None,
     ) -> None:
-        self.prior = prior = BlockPrior(blocks, n_outputs=n_outputs, ridge=ridge)
+        self.frame = None if centring is None else Frame(blocks, centring, n_outputs=n_outputs)
+        self.prior = prior = self._new_prior(blocks, n_outputs, ridge)
         super().__init__(n_models, prior.ridge, n_outputs=n_outputs, most_rows=most_rows)
+        if self.frame is not None:
+            self._take_frame(self.frame)
         self.set_prior(prior.ridge, prior.zero_inputs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.frame is not None:  # joblib stores each array by itself, and the frame's must be one
+            self._take_frame(self.frame)
+
+    def _take_frame(self, frame: Frame) -> None:
+        self.frame, self.storage = frame, self.storage._replace(frame=frame.array)
+
+    def _new_prior(self, blocks: Mapping[str, int], n_outputs: int, ridge: Ridge) -> BlockPrior:
+        if self.frame is None:
+            return BlockPrior(blocks, n_outputs=n_outputs, ridge=ridge)
+        parts = evidence.equal_parts(len(blocks) - 1)
+        return BlockPrior(blocks, n_outputs=n_outputs, ridge=ridge, flat=True, parts=np.append(parts, np.inf))
 
     @property
     def order_free(self) -> bool:
         """True: everything learnt is a function of sums."""
         return True
 
+    def predict(self, U: FloatArray) -> FloatArray:
+        """The outputs at each row, of the only model."""
+        frame, storage = self.frame, self.storage
+        if frame is None:
+            return self.average(U)
+        if len(U) == 1 and storage.place[0] >= 0:
+            out, row = np.empty((1, self.n_outputs)), np.empty(self.dim)
+            kernels.predict_row(storage.vectors[CACHE, 0], U[0], frame.array, row, out[0])
+            return out
+        return np.asarray((self.average(frame.rows(U)) + frame.y[1]) + frame.y[0])
+
+    # Learning
+
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
         """Learn a row, and then renew the prior if it is due."""
-        prior = self.prior
+        prior, frame = self.prior, self.frame
+        if frame is not None and not frame.started:
+            frame.start(u, y)
         prior.updates += 1
-        due = prior.evidence and prior.is_due(u, y, len(self.storage.place))
+        due = prior.evidence and prior.is_due(self, u, y)
         self.learn(model, u, y)
         if due:
             prior.renew(self)
@@ -55,6 +96,8 @@ class RidgeModels(Regressions):
     def learn_sums(self, model: int, batches: Iterable[tuple[FloatArray, FloatArray]]) -> None:
         """Add the sums of many rows (U, Y) of a model, and then renew prior and cache once."""
         for U, Y in batches:
+            if self.frame is not None and not self.frame.started:
+                self.frame.start(U[0], Y[0])
             self.add_rows(model, U, Y)
             self.prior.updates += len(U)
         if self.prior.evidence:
@@ -64,6 +107,13 @@ class RidgeModels(Regressions):
 
     def merge(self, other: "RidgeModels") -> None:
         """Add the sums of another learner of the same shape, and renew prior and cache."""
+        if self.frame is not None and other.frame is not None and other.frame.started:
+            other = copy.deepcopy(other)
+            assert other.frame is not None
+            if self.frame.started:
+                move(other.storage, other.frame.to(self.frame))
+            else:
+                self._take_frame(other.frame)
         self.add_sums(other)
         self.prior.updates += other.prior.updates
         if self.prior.evidence:
@@ -73,23 +123,54 @@ class RidgeModels(Regressions):
 
     # What the prior needs of its learner
 
+    def move_frame(self) -> evidence.Units:
+        """Move the frame, if there is one, to the present means; returns the units there."""
+        if self.frame is None:
+            return self.units()
+        self.frame.renew(moments(self.storage))
+        self.keep_digits()
+        return self.units()
+
+    def keep_digits(self) -> None:
+        """Move the origin if it is far from the rows, of which the first may be no more.
+
+        Caches do not change.
+        """
+        if self.frame is not None:
+            far = self.frame.far_offset(moments(self.storage))
+            if far.delta.any() or far.epsilon.any():
+                move(self.storage, far)
+                self.frame.move_origin(far)
+
     def take_prior(self) -> None:
         """Renew every cache under the present prior."""
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
         self.refactorise()
 
     def units(self) -> evidence.Units:
-        """The units of all rounds."""
-        return evidence.mean_squares(*second_moments(self), self.prior.sizes)
+        """The units of all rounds, of the blocks that have a lambda to learn."""
+        if self.frame is None:
+            return evidence.mean_squares(*second_moments(self), self.prior.sizes)
+        units = self.frame.units(moments(self.storage))
+        if not self.prior.flat or units.columns is None:
+            return units
+        return units._replace(blocks=units.blocks[:-1], columns=units.columns[:-1])
 
-    def objective(self, start: FloatArray | None) -> evidence.Objective:
-        """The evidence of all rounds; at the prior in force it is read from the caches."""
-        models, units = self.storage.owner[: self.storage.counts[DENSE_COUNT]], self.units()
-        objective = evidence.Objective(sums_of(self, models), self.prior.sizes, units, self._rows())
-        if start is not None and start.all() and units.blocks.all() and units.outputs.all():
+    def objective(self, units: evidence.Units, start: FloatArray | None) -> evidence.Objective:
+        """The evidence of all rounds; at a start in force it is read from the caches."""
+        models = self.storage.owner[: self.storage.counts[DENSE_COUNT]]
+        if units.columns is not None:  # not the present mean squares, but those in force
+            units = units._replace(columns=self.prior.columns[: len(units.columns)])
+        sizes, parts = self.prior.sizes[: len(units.blocks)], self.prior.parts[: len(units.blocks)]
+        objective = evidence.Objective(
+            sums_of(self, models), sizes, units, self._rows(), parts=parts, level=self.frame is not None
+        )
+        known = not self.prior.flat and bool(units.blocks.all() and units.outputs.all())
+        if known and start is not None and start.all():
+            inverse = super().inverse_of(models)
             objective.set_known_point(
                 np.log(start / units.blocks),
-                self.inverse_of(models),
+                inverse,
                 self.storage.vectors[CACHE, : len(models)],
                 float(self.log_det[models].sum()),
             )
@@ -100,21 +181,33 @@ class RidgeModels(Regressions):
         storage, live = self.storage, forms.live_rows(self.storage)
         rounds = float(self.pulls[storage.place < 0].sum())
         u, y = storage.rows[SUMS, live], storage.values[SUMS, live]
+        if self.frame is not None:
+            (delta, epsilon), ones = self.frame.offset, u[:, -1:]
+            u, y = u - delta * ones, y - epsilon * ones
         return evidence.Rows(storage.links[live, OWNER], u, y, rounds)
 
     def arrays(self) -> Arrays:
-        """Sums, cache and prior."""
-        return {**super().arrays(), **self.prior.arrays()}
+        """Sums, cache, prior and frame."""
+        framed = {} if self.frame is None else {**self.frame.arrays(), "columns": self.prior.columns}
+        return {**super().arrays(), **self.prior.arrays(), **framed}
 
     def restore(self, stored: Stored, n_models: int) -> None:
         """Take back what `arrays` gave, checked against this object's shape."""
+        if self.frame is not None:
+            self.frame.restore(stored)
+            self.prior.columns = stored.take("columns", self.prior.columns.shape)
+            stored.require(not (self.prior.columns < 0.0).any(), "columns", "no negative numbers")
         self.prior.restore(stored)
         super().restore(stored, n_models)
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
 
 
 def one_regression(
-    blocks: Mapping[str, int], *, n_outputs: int = 1, ridge: Ridge = "evidence"
+    blocks: Mapping[str, int],
+    *,
+    n_outputs: int = 1,
+    ridge: Ridge = "evidence",
+    centring: Mapping[str, Centring] | None = None,
 ) -> RidgeModels:
     """One regression for all arms, which is always dense.
 
@@ -124,7 +217,7 @@ def one_regression(
     array([[1.],
            [2.]])
     """
-    return RidgeModels(1, blocks, n_outputs=n_outputs, ridge=ridge, most_rows=0)
+    return RidgeModels(1, blocks, n_outputs=n_outputs, ridge=ridge, most_rows=0, centring=centring)
 
 
 def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
@@ -138,4 +231,4 @@ def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
 
 def sums_of(models: Regressions, at: IntArray) -> evidence.Sums:
     """The sums of the models at these indices."""
-    return evidence.Sums(models.gram_of(at), models.moment_of(at), models.squares[at], models.pulls[at])
+    return evidence.Sums(*models.centred_sums(at), models.pulls[at])

@@ -8,15 +8,20 @@ import numpy as np
 
 from postserve import confidence, optimism
 from postserve.errors import InvalidInput
+from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.kernels.models import UNDECIDED
+from postserve.linalg.level import LevelModels
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
-from postserve.types import ArmRadius, Exploration, FloatArray, IntArray, Model, Ridge
-from postserve.validation import flag, number, one_of, one_of_or_number
+from postserve.types import ArmRadius, Ball, Exploration, FloatArray, IntArray, Intercept, Model, Ridge
+from postserve.validation import has_level, intercept_option, number, one_of, one_of_or_number
 
 ONE = np.ones(1)
+FULL: Centring = "full"
+CENTRING: dict[str, Centring] = {"x": "shrunk", "intercept": "none"}
+"""How blocks of u are centred; all others, which hold z or predictions of it, fully."""
 
 
 class ArmOptions(TypedDict, total=False):
@@ -26,7 +31,7 @@ class ArmOptions(TypedDict, total=False):
     ridge: Ridge
     arm_radius: ArmRadius
     exploration: Exploration
-    intercept: bool
+    intercept: Intercept
     noise_scale: float
     w_bound: float
     u_bound: float | None
@@ -42,11 +47,14 @@ class ArmModels:
     noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a number. `exploration`
     multiplies zeta: a number, or "auto", which with "posterior" grows with the eligible arms and the rounds
     (`confidence.posterior_exploration`; candidates that share weights count as at most dim) and otherwise is
-    1. The noise scale is `noise_scale`, or learnt with evidence. `intercept` appends a constant 1 to u as a
-    block of its own. `model`: "disjoint" (one w per arm), "shared" (one w for all arms, for arms that differ
-    in their contexts and for decision sets, where `n_arms` is None) or "hybrid" (w_a = w_0 + delta_a, after
-    Li et al. 2010: what an arm teaches w_0 helps all arms and stays when it is removed; `w_bound` then bounds
-    all these weights together).
+    1. The noise scale is `noise_scale`, or learnt with evidence. `intercept`: "level" (rewards vary around a
+    common level, which is integrated out, and around an intercept of each arm, a block of its own; columns
+    are centred and have their own units, so that constants added to rewards or z, and the units of any
+    column, change no choice), True (a constant 1 in u, a block of its own), False (rewards vary around 0) or
+    "auto" ("level" with evidence and no theory's radius, else False). `model`: "disjoint" (one w per arm),
+    "shared" (one w for all arms, for arms that differ in their contexts and for decision sets, where `n_arms`
+    is None) or "hybrid" (w_a = w_0 + delta_a, after Li et al. 2010: what an arm teaches w_0 helps all arms
+    and stays when it is removed; `w_bound` then bounds all these weights together).
     """
 
     def __init__(
@@ -58,7 +66,7 @@ class ArmModels:
         ridge: Ridge = "evidence",
         arm_radius: ArmRadius = "posterior",
         exploration: Exploration = "auto",
-        intercept: bool = False,
+        intercept: Intercept = "auto",
         noise_scale: float = 1.0,
         w_bound: float = 2.0,
         u_bound: float | None = None,
@@ -73,16 +81,20 @@ class ArmModels:
         self.w_bound = number("w_bound", w_bound, least=0.0)
         self.u_bound = None if u_bound is None else number("u_bound", u_bound, above=0.0)
         self.delta = number("delta", delta, above=0.0, below=1.0)
-        self.intercept = flag("intercept", intercept)
-        if self.intercept:
+        self.intercept = intercept_option(intercept)
+        level = has_level("arm_radius", self.arm_radius, self.intercept, ridge)
+        if level or self.intercept is True:
             blocks = {**blocks, "intercept": 1}
+        self._constant = self.intercept is True  # a level's constant is appended by its frame
         self.model = one_of("model", model, ("disjoint", "shared", "hybrid"))
-        self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks))
+        centring = dict.fromkeys(blocks, FULL) | CENTRING if level else None
+        self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks), centring)
         self.ridge = as_given(ridge)
         self._own = self.model != "shared"  # whether each arm has a model, in the arm's slot
         self._zeros = np.zeros(n_arms or 0, dtype=np.int64)
         block = self.models.prior.block
-        self._blocks = [block(name) for name in blocks]
+        self._blocks = [block(name) for name in blocks if self._constant or name != "intercept"]
+        self._dim_u = self._blocks[-1].stop
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self._reward = np.zeros(1)  # an array of one, made once
@@ -98,7 +110,7 @@ class ArmModels:
 
     def stack(self, *parts: FloatArray) -> FloatArray:
         """u = (parts, and 1 for an intercept) in rows: one row if no part has rows."""
-        if self.intercept:
+        if self._constant:
             parts = (*parts, ONE)
         for rows in parts:
             if rows.ndim == 2:
@@ -107,7 +119,7 @@ class ArmModels:
             return (parts[0] if len(parts) == 1 else np.concatenate(parts))[None]
         if len(parts) == 1:
             return rows
-        U = np.empty((len(rows), self.models.dim))
+        U = np.empty((len(rows), self._dim_u))
         for block, part in zip(self._blocks, parts, strict=True):
             U[:, block] = part
         return U
@@ -115,7 +127,7 @@ class ArmModels:
     def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """One more round in the least squares of Equation (3), whose sums are those of (4)."""
         self._reward[0] = reward
-        u = parts[0] if len(parts) == 1 and not self.intercept else self.stack(*parts)[0]
+        u = parts[0] if len(parts) == 1 and not self._constant else self.stack(*parts)[0]
         self.models.update(slot if self._own else 0, u, self._reward)
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
@@ -151,7 +163,7 @@ class ArmModels:
         """zeta of each of the eligible arms times exploration; one number if it is the same for all."""
         if not self._follows_rule:
             return self.zeta(slots)
-        n, dim = len(slots), self.models.dim
+        n, dim = len(slots), self._dim_u
         candidates, n_weights = (n, n * dim) if self._own else (min(n, dim), dim)
         rounds = self.models.prior.updates  # which neither forgetting nor removing an arm lowers
         return np.array([confidence.posterior_exploration(candidates, n_weights, rounds) * self.noise()])
@@ -185,7 +197,7 @@ class ArmModels:
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""
         if self.model == "disjoint" and isinstance(self.models, RidgeModels):
-            return self.models.argmax_scores(U, slots, zeta)
+            return self.models.argmax_scores(self.models.centred(U), slots, zeta)
         return np.full(len(U), UNDECIDED)
 
     def optimistic(
@@ -193,32 +205,49 @@ class ArmModels:
         U: FloatArray,
         slots: IntArray,
         zeta: FloatArray,
-        e: FloatArray,
+        ball: Ball,
         *,
         kind: Literal["joint", "bound"],
     ) -> FloatArray:
         """max over the ellipsoid of w and over the ball of z, or a bound above it; Algorithm 1, line 3.
 
-        The blocks of u that hold phi_hat(x) move with z, within the radius `e`.
+        The blocks of u that hold phi_hat(x) move with z, within the ball.
         """
-        models = self.models_of(slots)
+        models, U = self.models_of(slots), self.models.centred(U)
         means, widths, beta, cross, block = self.models.project_around(U, models, *self._moving)
         radius = np.empty(len(slots))
         radius[:] = zeta  # np.full takes four times as long
-        candidates = optimism.Candidates(means, widths, radius, e, beta, cross, block)
+        if ball.axes is not None:  # in other units of z the ellipsoid is a ball
+            axes = ball.axes
+            beta *= axes
+            cross *= axes
+            block *= axes[:, :, None] * axes[:, None, :]
+        candidates = optimism.Candidates(means, widths, radius, ball.radius, beta, cross, block)
         return optimism.bound(candidates) if kind == "bound" else optimism.joint_contenders(candidates)
 
     def weights(self, slots: IntArray) -> FloatArray:
-        """w_hat of each slot."""
-        return self.models.weights_of(self.models_of(slots))[:, 0]
+        """w_hat of each slot; an intercept is the reward where x and z are 0."""
+        weights, frame = self.models.weights_of(self.models_of(slots))[:, 0], self.models.frame
+        return weights if frame is None else frame.raw_weights(weights, frame.y_centre)
 
     def beta(self, slots: IntArray) -> FloatArray:
         """The block of w_hat for z, of each slot."""
-        return self.weights(slots)[:, self.models.prior.block("z")]
+        weights = self.models.weights_of(self.models_of(slots))[:, 0]
+        return weights[:, self.models.prior.block("z")]
 
     def average(self, U: FloatArray, slots: IntArray) -> FloatArray:
-        """u·w_hat, for row i under slots[i]."""
-        return self.models.average(U, self.models_of(slots))[:, 0]
+        """u·w_hat, for row i under slots[i]; with a level, relative to a reward that is the same for all."""
+        return self.models.average(self.models.centred(U), self.models_of(slots))[:, 0]
+
+    def surprise(self, slot: int, *parts: FloatArray, reward: float) -> float:
+        """The reward less what the arm expected at u.
+
+        0 before the first reward of all, if the level is learnt.
+        """
+        frame, mean = self.models.frame, float(self.average(self.stack(*parts), np.array([slot]))[0])
+        if frame is None:
+            return reward - mean
+        return float(frame.outputs(np.array([reward]))[0]) - mean if frame.started else 0.0
 
     def deviations(
         self, U: FloatArray, slots: IntArray, moves: FloatArray, rng: np.random.Generator
@@ -227,7 +256,7 @@ class ArmModels:
 
         In draw m, moves[m, i] is added to z in row i. Shared weights are drawn once for all rows.
         """
-        models, z = self.models, self.models.prior.block("z")
+        models, z, U = self.models, self.models.prior.block("z"), self.models.centred(U)
         if self._own or isinstance(models, HybridModels):
             return models.deviations(U, slots, z, moves, rng)
         off = models.draws(len(moves), rng)
@@ -247,13 +276,20 @@ DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
 
 
 def _models(
-    model: Model, n_arms: int | None, blocks: Mapping[str, int], ridge: Ridge
+    model: Model,
+    n_arms: int | None,
+    blocks: Mapping[str, int],
+    ridge: Ridge,
+    centring: Mapping[str, Centring] | None,
 ) -> RidgeModels | HybridModels:
     if model == "shared":
-        return one_regression(blocks, ridge=ridge)
+        return one_regression(blocks, ridge=ridge, centring=centring)
     if n_arms is None:
         raise InvalidInput(f"model is {model!r}, wanted 'shared' if n_arms is None: candidates have no ids")
-    return (RidgeModels if model == "disjoint" else HybridModels)(n_arms, blocks, ridge=ridge)
+    if model == "hybrid":
+        return HybridModels(n_arms, blocks, ridge=ridge, centring=centring)
+    kind = RidgeModels if centring is None else LevelModels
+    return kind(n_arms, blocks, ridge=ridge, centring=centring)
 
 
 def _block_ridges(ridge: Ridge, blocks: Mapping[str, int]) -> Ridge:

@@ -54,6 +54,16 @@ class BasePolicy(HasSteps, abstract=True):
         return False
 
     @property
+    def column_free(self) -> bool:
+        """Whether scaling any single column of x or z by a power of two changes no choice."""
+        return False
+
+    @property
+    def shift_free(self) -> bool:
+        """Whether adding a constant to all rewards, or to all z, changes no choice."""
+        return False
+
+    @property
     def order_free(self) -> bool:
         """Whether updates may come in any order, and learners be merged, with the same result."""
         return self._why_not_merge() is None

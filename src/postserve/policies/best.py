@@ -31,7 +31,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     "observed z" is `PoLinUCB`, "predicted z" `LinUCBPhiHat`, "both" `RobustPoLinUCB` and "x alone" `LinUCB`.
     Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at
-    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds. Until 50
+    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds, and
+    what was expected outside of the range of rewards so far counts as its nearest end. Until 50
     rewards have come, "observed z" decides. Members share one copy of `context_map`: a round costs what
     their arms cost together, and one map. Options are those of `PoLinUCB` and go to all four; of a pair for
     `ridge`, x alone takes the first number. As in `RobustPoLinUCB`, `credit` needs the prediction that
@@ -86,6 +87,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         self._errors = dict.fromkeys(self._members, 0.0)
         self._judged = 0.0  # rewards that the errors are of; forgetting makes it a fraction
         self._learnt = 0  # rewards in all
+        self._range = (0.0, 0.0)  # of rewards so far
 
     @property
     def context_map(self) -> ContextMap:
@@ -114,6 +116,16 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         return all(member.scale_free for member in self._members.values())
 
     @property
+    def column_free(self) -> bool:
+        """As the members are."""
+        return all(member.column_free for member in self._members.values())
+
+    @property
+    def shift_free(self) -> bool:
+        """As the members are."""
+        return all(member.shift_free for member in self._members.values())
+
+    @property
     def _arms(self) -> ArmModels:
         """Where the options are kept as they were given."""
         return self._members[OBSERVED]._arms
@@ -136,7 +148,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         return self.best._scores(x, slots)
 
-    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         return self._teacher._observe(x, slot, z)
 
     def _credit(
@@ -145,10 +157,14 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         """Every member is judged by what it expected of this arm, and then learns the reward."""
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        errors = {
-            name: self._errors[name] + (reward - _expected(member, x, slot, z_hat)) ** 2
-            for name, member in self._members.items()
-        }
+        low, high = self._range if self._learnt else (reward, reward)
+        self._range = min(low, reward), max(high, reward)
+        # Few rounds let a member expect what rewards never are, and one such error would outweigh all others.
+        least, most = reward - self._range[1], reward - self._range[0]
+        errors = {}
+        for name, member in self._members.items():
+            surprise = _surprise(member, x, slot, z_hat, reward)
+            errors[name] = self._errors[name] + min(max(surprise, least), most) ** 2
         for member in self._members.values():
             member._credit(x, slot, z, reward, z_hat)
         if self._learnt:  # before the first reward no member knows the level of rewards
@@ -183,7 +199,11 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         return "which member decides, and what some have learnt, depends on the order of the rounds"
 
     def _arrays(self) -> Arrays:
-        counts = {"judged": np.array([self._judged]), "learnt": np.array([self._learnt])}
+        counts = {
+            "judged": np.array([self._judged]),
+            "learnt": np.array([self._learnt]),
+            "range": np.array(self._range),
+        }
         found = {**super()._arrays(), **counts}
         for name, member in self._members.items():
             prefix = _prefix(name)
@@ -193,6 +213,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
+        least, most = arrays.take("range", (2,)).tolist()
+        self._range = least, most
+        arrays.require(least <= most, "range", "least and most")
         self._judged = float(arrays.take("judged", (1,))[0])
         self._learnt = int(arrays.take("learnt", (1,), np.int64)[0])
         for name, member in self._members.items():
@@ -206,11 +229,10 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         return indices
 
 
-def _expected(member: Member, x: FloatArray, slot: int, z_hat: FloatArray) -> float:
-    """u·w_hat of that slot at (x, phi_hat(x)), in the blocks of this member."""
+def _surprise(member: Member, x: FloatArray, slot: int, z_hat: FloatArray, reward: float) -> float:
+    """The reward less what this member expected of that slot at (x, phi_hat(x))."""
     blocks = len(member._z_blocks) if isinstance(member, PoLinUCB) else 0
-    u = member._arms.stack(x, *[z_hat] * blocks)
-    return float(member._arms.average(u, np.array([slot]))[0])
+    return member._arms.surprise(slot, x, *[z_hat] * blocks, reward=reward)
 
 
 def _prefix(name: str) -> str:

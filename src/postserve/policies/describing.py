@@ -126,11 +126,17 @@ def describe(
         pulls=policy.pulls[slots],
         inputs={block: names[block] for block in own},
         weights=arms.weights(slots),
-        shared=hybrid.shared.weights_of()[0, 0] if hybrid else None,
+        shared=_shared_weights(hybrid) if hybrid else None,
         prior=policy.prior,
         prior_is_learnt=prior.evidence,
         map_errors=() if phi_hat is None else _errors(phi_hat),
     )
+
+
+def _shared_weights(models: HybridModels) -> FloatArray:
+    """w_0; where there is a level, its intercept is the reward where x and z are 0."""
+    weights, frame = models.shared.weights_of()[0, 0], models.frame
+    return weights if frame is None else frame.raw_weights(weights, frame.y_centre[0])
 
 
 def input_names(inputs: Inputs, names: Sequence[str] | None) -> tuple[str, ...]:

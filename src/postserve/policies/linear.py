@@ -37,6 +37,20 @@ class LinearPolicy(BasePolicy, abstract=True):
         return self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
 
     @property
+    def column_free(self) -> bool:
+        """True if it is scale free, with a level and a map with columns in their own units (or none)."""
+        phi_hat = self.context_map
+        columns = phi_hat is None or bool(getattr(phi_hat, "column_free", False))
+        return self.scale_free and self._arms.models.frame is not None and columns
+
+    @property
+    def shift_free(self) -> bool:
+        """True with a level, a map that learns that of z (or none) and no features of z."""
+        phi_hat = self.context_map
+        level = phi_hat is None or bool(getattr(phi_hat, "shift_free", False))
+        return self._arms.models.frame is not None and level and self.z_features is None
+
+    @property
     def weights(self) -> FloatArray:
         """w_hat, one row per arm in the order of `arms`; one row with decision sets."""
         slots = np.zeros(1, dtype=np.int64) if self._arm_set.by_row else self._arm_set.all_slots
@@ -79,12 +93,16 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.refit_prior()
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
-        """Algorithm 1's line 6: phi_hat learns (x, z); returns what it predicted before."""
-        if self._phi_hat is None:
+        """Algorithm 1's line 6: phi_hat learns (x, z); returns what it predicted before.
+
+        Before its first z a map cannot say where z lies; then the prediction is from after it.
+        """
+        phi_hat = self._phi_hat
+        if phi_hat is None:
             return None
-        z_hat = self._phi_hat.predict_one(x, slot)
-        self._phi_hat.learn(x, slot, z)
-        return z_hat
+        taught, z_hat = phi_hat.is_taught(slot), phi_hat.predict_one(x, slot)
+        phi_hat.learn(x, slot, z)
+        return z_hat if taught else phi_hat.predict_one(x, slot)
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return super()._impute(x, slot) if self._phi_hat is None else self._phi_hat.predict_one(x, slot)

@@ -67,13 +67,15 @@ class LinUCBPhiHat(PoLinUCB):
 
     _argmax_scores = PoLinUCB._argmax_scores
 
-    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray:
+    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         """Its line 5: phi_hat learns; returns phi_hat_s(x_s), on which line 6 regresses."""
         if self.prediction == "after":
             self._phi_hat.learn(x, slot, z)
-        error, z_hat = self._map_error(x, slot), self._phi_hat.predict_one(x, slot)
-        if self.prediction == "before":
-            self._phi_hat.learn(x, slot, z)
+            error = self._map_error(x, slot)
+            z_hat: FloatArray | None = self._phi_hat.predict_one(x, slot)
+        else:
+            error = self._map_error(x, slot)
+            z_hat = super()._observe(x, slot, z)
         self._map_errors += error
         return z_hat
 

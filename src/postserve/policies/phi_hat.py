@@ -7,8 +7,8 @@ import numpy as np
 from postserve.context_maps.base import SharedMap
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
-from postserve.protocols import ContextMap, HoldsArms
-from postserve.types import FloatArray, IntArray
+from postserve.protocols import ContextMap, HasUntaught, HoldsArms, ShapesBall
+from postserve.types import Ball, FloatArray, IntArray
 from postserve.validation import matrix, number, plain_vector_check, shaped, vector
 
 
@@ -30,6 +30,9 @@ class PhiHat:
         self._for_all = self.map if isinstance(self.map, SharedMap) and self.map.answers_alike else None
         if arm_set.by_row and self._for_all is None and isinstance(context_map, HoldsArms):
             raise InvalidInput("context_map has one map per arm, wanted one for all: candidates have no ids")
+        # What the map can do, asked once: isinstance with a protocol takes longer than a prediction.
+        self._shaped = self.map if isinstance(self.map, ShapesBall) else None
+        self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
         self._is_plain = plain_vector_check(self._dim_z)
@@ -54,6 +57,13 @@ class PhiHat:
         z_hat = self.predict(x, np.array([slot]))
         return z_hat if z_hat.ndim == 1 else z_hat[0]
 
+    def is_taught(self, slot: int) -> bool:
+        """Whether a z has told the map where to predict; a user's map is not asked."""
+        if self._learns_where is None:
+            return True
+        arm = 0 if self._for_all is not None else int(self._arm_set.ids_of(np.array([slot]))[0])
+        return self._learns_where.is_taught(arm)
+
     def radius(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """e at x, one entry per slot."""
         for_all = self._for_all
@@ -64,15 +74,17 @@ class PhiHat:
         number("context_map.radius(x)", float(e.min()), least=0.0)
         return e
 
-    def ball(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
+    def ball(self, x: FloatArray, slots: IntArray) -> Ball:
         """The confidence set of phi(x): its centre phi_hat(x), as `predict` gives it, and its radius."""
         if self._for_all is None or x.ndim == 2:
-            return self.predict(x, slots), self.radius(x, slots)
+            axes = self._shaped.ball_axes(self._ids(slots)) if self._shaped is not None else None
+            return Ball(self.predict(x, slots), self.radius(x, slots), axes)
         rows, e = self._for_all._ball(x[None])
         z_hat: FloatArray = rows[0]
         if not self._is_plain(z_hat):
             z_hat = matrix("context_map.predict(x)", rows, 1, self._dim_z)[0]
-        return z_hat, _one_for_all(e, slots)
+        axes = None if self._shaped is None else self._shaped.ball_axes((0,))
+        return Ball(z_hat, _one_for_all(e, slots), axes)
 
     def sample(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of phi(x), (size, slots, dim_z)."""

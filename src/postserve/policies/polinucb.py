@@ -86,12 +86,12 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         if self.optimism == "plugin":
             z_hat = self._phi_hat.predict(x, slots)
         else:
-            z_hat, e = self._phi_hat.ball(x, slots)
+            z_hat, *_ = ball = self._phi_hat.ball(x, slots)
         u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks))
         zeta = self._radius(slots)
         if self.optimism == "plugin":
             return self._arms.score(u_hat, slots, zeta)
-        return self._arms.optimistic(u_hat, slots, zeta, e, kind=self.optimism)
+        return self._arms.optimistic(u_hat, slots, zeta, ball, kind=self.optimism)
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None

@@ -21,5 +21,7 @@ class RandomPolicy(ChoosesFromX, BasePolicy):
         """True: no input is used."""
         return True
 
+    column_free = shift_free = scale_free
+
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         return np.zeros(len(slots))  # all tie

@@ -29,10 +29,12 @@ PULLS, LOG_DET, LOSS, AGE, SQUARES = 0, 1, 2, 3, 4
 """The columns of the tally; sums of y_o² from SQUARES on."""
 DENSE_COUNT, ROW_COUNT, GAP_COUNT = 0, 1, 2
 OWNER, PREVIOUS = 0, 1
+LEVEL_PRECISION, LEVEL_MOMENT, LEVEL_RIDGE, LEVEL_SIZE = 0, 1, 2, 3
+"""A_0 and c of a level that the models share, and lambda of their own intercepts; all 0 without a level."""
 NOBODY = -1
 UNKNOWN = -1.0
 MARGIN = 1.0 + 1e-9
-"""A width is at most its prior's, up to rounding."""
+"""The square of a width is at most its prior's, up to rounding."""
 FLOCK = 16
 """Widths that are computed before the best score is updated."""
 UNDECIDED = -1
@@ -63,6 +65,7 @@ class Storage(NamedTuple):
     links: IntArray  # (rows, 2): the model of each or NOBODY, and the model's row before it or NOBODY
     rows: FloatArray  # (2, rows, dim): u, g
     values: FloatArray  # (2, rows, outputs): y, c
+    frame: FloatArray  # (3 + 2 dim + 2 outputs,): level, origin and offset of u, and of y (`frame.py`)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -168,6 +171,30 @@ def prior_square(prior: FloatArray, u: FloatArray) -> float:
     for k in range(u.shape[0]):
         total += prior[k] * u[k] * u[k]
     return total
+
+
+# Rows in a frame (`frame.py`)
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
+def centre_row(u: FloatArray, frame: FloatArray, row: FloatArray) -> None:
+    """row = (u - origin - offset, 1); not less their sum, which would be rounded: it must not reorder."""
+    dim = row.shape[0]
+    for k in range(u.shape[0]):
+        row[k] = (u[k] - frame[LEVEL_SIZE + k]) - frame[LEVEL_SIZE + dim + k]
+    row[u.shape[0]] = 1.0
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def predict_row(
+    weights: FloatArray, u: FloatArray, frame: FloatArray, row: FloatArray, out: FloatArray
+) -> None:
+    """out[o] = w_o·row plus the centre of the outputs: the prediction of one dense model at u."""
+    centre_row(u, frame, row)
+    outputs = weights.shape[0]
+    start = frame.shape[0] - 2 * outputs
+    for o in range(outputs):
+        out[o] = (dot(weights[o], row) + frame[start + outputs + o]) + frame[start + o]
 
 
 # Reading
@@ -322,15 +349,20 @@ def score(
 
     A dense model's square is computed only if the prior's, which is never less, could win; returns how often.
     radius has one entry per model or one for all. Unless these are all models at one u, it returns UNDECIDED
-    and does nothing: `score_some` scores any models, and is rarely needed.
+    and does nothing: `score_some` scores any models, and is rarely needed. A u without its constant is not in
+    the frame yet.
     """
     storage = Storage(*arrays)
-    n = models.shape[0]
+    n, dim = models.shape[0], storage.prior.shape[0]
     if not (U.shape[0] == 1 and n == storage.place.shape[0] and in_order(models)):
         return UNDECIDED
-    means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
-    score_all_but_dense(storage, U[0], radius, packed, means, squares, scores)
-    return int(score_dense(storage, U, models, radius, packed, means, squares, scores))
+    means, squares, tilts = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
+    row, packed = work[3 * n : 3 * n + dim], work[3 * n + dim :]
+    if U.shape[1] < dim:
+        centre_row(U[0], storage.frame, row)
+        U = row.reshape((1, dim))
+    score_all_but_dense(storage, U[0], radius, packed, means, squares, tilts, scores)
+    return int(score_dense(storage, U, models, radius, packed, means, squares, tilts, scores))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -340,12 +372,28 @@ def score_some(
     """`score` of any models, at one u or at one per model."""
     storage = Storage(*arrays)
     n = models.shape[0]
-    means, squares, packed = work[:n], work[n : 2 * n], work[2 * n :]
+    means, squares, tilts = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
+    packed = work[3 * n + U.shape[1] :]
     project_all_but_dense(storage, U, models, means.reshape(n, 1), squares)
+    m, variance = level_of(storage)
     for i in range(n):
+        tilts[i] = 0.0
+        if variance > 0.0:
+            add_solved(storage, models[i], U[0 if U.shape[0] == 1 else i], U.shape[1] - 1, tilts[i : i + 1])
+            tilts[i] *= storage.frame[LEVEL_RIDGE]
+            means[i] += m * tilts[i]
         if squares[i] != UNKNOWN:
-            scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i])
-    return int(score_dense(storage, U, models, radius, packed, means, squares, scores))
+            scores[i] = means[i] + entry(radius, i) * np.sqrt(squares[i] + variance * tilts[i] * tilts[i])
+    return int(score_dense(storage, U, models, radius, packed, means, squares, tilts, scores))
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", inline="always")
+def level_of(storage: Storage) -> tuple[float, float]:
+    """m and 1/A_0 of the shared level; both 0 without one."""
+    precision = storage.frame[LEVEL_PRECISION]
+    if precision > 0.0:
+        return storage.frame[LEVEL_MOMENT] / precision, 1.0 / precision
+    return 0.0, 0.0
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
@@ -356,20 +404,29 @@ def score_all_but_dense(
     work: FloatArray,
     means: FloatArray,
     squares: FloatArray,
+    tilts: FloatArray,
     scores: FloatArray,
 ) -> None:
-    """`score` of every model at one u; of dense ones only the means.
+    """`score` of every model at one u; of dense ones only the means. Sets the tilts t = h·u of the level.
 
     Cold models are all alike, and rows are read in the order of storage.
     """
-    cold = prior_square(storage.prior, u)
-    width = np.sqrt(cold)
+    cold, last = prior_square(storage.prior, u), u.shape[0] - 1
+    m, variance = level_of(storage)
+    ridge, untilted = storage.frame[LEVEL_RIDGE], 1.0 if variance > 0.0 else 0.0
+    width = np.sqrt(cold + variance)
     for i in range(scores.shape[0]):
-        scores[i] = entry(radius, i) * width
+        scores[i] = m + entry(radius, i) * width
+        tilts[i] = untilted
     dense = storage.counts[DENSE_COUNT]
     dots(storage.vectors[CACHE, :dense, 0], u, work)
     for place in range(dense):
         means[storage.owner[place]] = work[place]
+    if variance > 0.0:
+        for place in range(dense):
+            model, P = storage.owner[place], storage.symmetric[CACHE, place]
+            tilts[model] = ridge * dot(P[P.shape[0] - last - 1 :], u)
+            means[model] += m * tilts[model]
     for row in range(storage.counts[ROW_COUNT]):
         model = storage.links[row, OWNER]
         if model != NOBODY:
@@ -378,8 +435,11 @@ def score_all_but_dense(
             along = dot(storage.rows[CACHE, row], u)
             means[model] += storage.values[CACHE, row, 0] * along
             squares[model] -= along * along
+            tilts[model] -= ridge * storage.rows[CACHE, row, last] * along
             if storage.place[model] == FIRST_ROW - row:
-                scores[model] = means[model] + entry(radius, model) * np.sqrt(max(squares[model], 0.0))
+                t = tilts[model]
+                width = np.sqrt(max(squares[model], 0.0) + variance * t * t)
+                scores[model] = means[model] + m * t + entry(radius, model) * width
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
@@ -391,9 +451,10 @@ def score_dense(
     packed: FloatArray,
     means: FloatArray,
     squares: FloatArray,
+    tilts: FloatArray,
     scores: FloatArray,
 ) -> int:
-    """The rest of `score`: dense models, given their means and the scores of all others."""
+    """The rest of `score`: dense models, given their means and tilts and the scores of all others."""
     n, one, dense, best_dense, best = models.shape[0], U.shape[0] == 1, 0, NOBODY, -np.inf
     for i in range(n):
         if storage.place[models[i]] < 0:
@@ -409,20 +470,22 @@ def score_dense(
     if shares_u(U, models):
         pack_outer(U[0], 2.0, packed)
     inverse, waiting, count, widest = storage.symmetric[CACHE], np.empty(FLOCK, dtype=np.int64), 1, -1.0
+    _, variance = level_of(storage)
     # The dense model with the best mean is among the first four: it sets a bar for the others.
     waiting[0], enough = best_dense, 4
     for i in range(n):
         if storage.place[models[i]] >= 0 and i != best_dense:
             if widest < 0.0 or not one:
-                widest = MARGIN * np.sqrt(prior_square(storage.prior, U[0 if one else i]))
-            if means[i] + entry(radius, i) * widest >= best:
+                widest = MARGIN * prior_square(storage.prior, U[0 if one else i])
+            if means[i] + entry(radius, i) * np.sqrt(widest + variance * tilts[i] * tilts[i]) >= best:
                 waiting[count] = i
                 count += 1
         if count == enough or (count and i == n - 1):
             dense_squares(inverse, storage.place, models, U, packed, waiting[:count], squares)
             for k in range(count):
                 j = waiting[k]
-                scores[j] = means[j] + entry(radius, j) * np.sqrt(squares[j])
+                width = np.sqrt(squares[j] + variance * tilts[j] * tilts[j])
+                scores[j] = means[j] + entry(radius, j) * width
                 best = max(best, scores[j])
             computed += count
             count, enough = 0, FLOCK
@@ -598,10 +661,14 @@ def project_around(
 ) -> None:
     """Means, widths, and beta, cross and block: sums of w, A^{-1} u and A^{-1} over the blocks at the starts.
 
-    With d added to u in all of these, means change by beta·d, squared widths by 2 cross·d + d^T block d.
+    With d added to u in all of these, means change by beta·d, squared widths by 2 cross·d + d^T block d. A
+    shared level has its part in all of them.
     """
     project(U, models, packed, means, widths, *arrays)
     storage = Storage(*arrays)
+    m, variance = level_of(storage)
+    ridge, last = storage.frame[LEVEL_RIDGE], U.shape[1] - 1
+    tilt, h = np.empty(1), np.empty((1, block.shape[1]))
     for i in range(models.shape[0]):
         widths[i] = np.sqrt(widths[i])
         fill(beta[i], 0.0)
@@ -614,6 +681,20 @@ def project_around(
             add_solved(storage, models[i], u, start, cross[i])
             for other in starts:
                 add_matrix(storage, CACHE, models[i], start, other, block[i])
+        if variance > 0.0:
+            tilt[0] = 0.0
+            add_solved(storage, models[i], u, last, tilt)
+            t = ridge * tilt[0]
+            fill(h[0], 0.0)
+            for start in starts:
+                add_matrix(storage, CACHE, models[i], last, start, h)
+            means[i, 0] += m * t
+            widths[i] = np.sqrt(widths[i] * widths[i] + variance * t * t)
+            for j in range(h.shape[1]):
+                beta[i, j] += m * ridge * h[0, j]
+                cross[i, j] += variance * t * ridge * h[0, j]
+                for k in range(h.shape[1]):
+                    block[i, j, k] += variance * ridge * ridge * h[0, j] * h[0, k]
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -711,52 +792,90 @@ def argmax_beyond_rounding(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def learn(model: int, u: FloatArray, y: FloatArray, v: FloatArray, *arrays: Array) -> tuple[float, bool]:
-    """`learn_row`, called from Python."""
-    return learn_row(Storage(*arrays), model, u, y, v)
+def learn(model: int, u: FloatArray, y: FloatArray, work: FloatArray, *arrays: Array) -> tuple[float, bool]:
+    """`learn_row`, called from Python; a row without its constant gets it here, in the frame."""
+    storage = Storage(*arrays)
+    if u.shape[0] < storage.prior.shape[0]:
+        u, y = from_origin(storage, u, y, work)
+    return learn_row(storage, model, u, y, work)
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", inline="always")
+def from_origin(
+    storage: Storage, u: FloatArray, y: FloatArray, work: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(u - origin, 1) and y - origin, in the third and fourth part of `work`: what sums hold of a row."""
+    dim, outputs = storage.prior.shape[0], y.shape[0]
+    row, value = work[2 * dim : 3 * dim], work[3 * dim : 3 * dim + outputs]
+    for k in range(u.shape[0]):
+        row[k] = u[k] - storage.frame[LEVEL_SIZE + k]
+    row[dim - 1] = 1.0
+    for o in range(outputs):
+        value[o] = y[o] - storage.frame[LEVEL_SIZE + 2 * dim + o]
+    return row, value
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def learn_row(
-    storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatArray
+    storage: Storage, model: int, u: FloatArray, y: FloatArray, work: FloatArray
 ) -> tuple[float, bool]:
     """Add a row to a model that has room for it: to the sums, then to the cache, by Sherman and Morrison.
 
-    Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; v becomes
-    A^{-1} u from before.
+    Returns q = u^T A^{-1} u from before the row, and whether the cache can still be trusted; work begins with
+    A^{-1} u from before, then has the centred u, and at the end the centred y.
     """
-    tally, place, v = storage.tally[model], storage.place[model], v[: u.shape[0]]
+    tally, place, dim, outputs = storage.tally[model], storage.place[model], u.shape[0], y.shape[0]
+    v, centred, value = work[:dim], work[dim : 2 * dim], work[3 * dim + outputs : 3 * dim + 2 * outputs]
     tally[PULLS] += 1.0
-    for o in range(y.shape[0]):
+    for o in range(outputs):
         tally[SQUARES + o] += y[o] * y[o]
-    q = rank_one(storage, place, u, y, v) if place >= 0 else append(storage, model, u, y, v)
+    if place >= 0:
+        less_offset(u, u[dim - 1], storage.frame, LEVEL_SIZE + dim, centred)
+        less_offset(y, u[dim - 1], storage.frame, LEVEL_SIZE + 2 * dim + outputs, value)
+        add_outer(storage.symmetric[SUMS, place], 1.0, u)
+        for o in range(outputs):
+            b = storage.vectors[SUMS, place, o]
+            for k in range(dim):
+                b[k] += y[o] * u[k]
+        q = rank_one(storage, place, centred, value, v)
+    else:
+        q = append(storage, model, u, y, work)
     tally[AGE] += 1.0
     tally[LOSS] += abs(q)
     tally[LOG_DET] += np.log1p(q)
     return q, q >= 0.0 and tally[LOSS] <= MAX_LOSS and tally[AGE] < REFACTORISE_EVERY
 
 
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
+def less_offset(values: FloatArray, one: float, frame: FloatArray, start: int, out: FloatArray) -> None:
+    """out = values - offset, in a row that counts for `one`² rows; without a frame the offset is 0."""
+    for k in range(values.shape[0]):
+        out[k] = values[k] - frame[start + k] * one
+
+
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def rank_one(storage: Storage, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
-    """`learn_row` of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
+    """The cache of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
     inverse, weights = storage.symmetric[CACHE, place], storage.vectors[CACHE, place]
-    add_outer(storage.symmetric[SUMS, place], 1.0, u)
     fill(v, 0.0)
     add_multiplied(inverse, u, v)
     q = dot(u, v)
     gain = 1.0 / (1.0 + q)
     add_outer(inverse, -gain, v)
     for o in range(y.shape[0]):
-        w, b = weights[o], storage.vectors[SUMS, place, o]
+        w = weights[o]
         by = gain * (y[o] - dot(w, u))
+        if o == 0:
+            t = storage.frame[LEVEL_RIDGE] * v[v.shape[0] - 1]
+            storage.frame[LEVEL_PRECISION] += gain * t * t
+            storage.frame[LEVEL_MOMENT] += by * t
         for k in range(u.shape[0]):
             w[k] += by * v[k]
-            b[k] += y[o] * u[k]
     return q
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, work: FloatArray) -> float:
     """`learn_row` of a model that keeps its rows: one more (u, y), and its g and c."""
     row = storage.counts[ROW_COUNT]
     storage.counts[ROW_COUNT] = row + 1
@@ -765,30 +884,43 @@ def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, v: FloatA
     storage.place[model] = FIRST_ROW - row
     copy(storage.rows[SUMS, row], u)
     copy(storage.values[SUMS, row], y)
-    return float(whiten(storage.prior, storage.links, storage.rows, storage.values, row, v))
+    q = float(whiten(storage.prior, storage.links, storage.rows, storage.values, storage.frame, row, work))
+    t = storage.frame[LEVEL_RIDGE] * storage.rows[CACHE, row, u.shape[0] - 1]
+    storage.frame[LEVEL_PRECISION] += t * t
+    storage.frame[LEVEL_MOMENT] += t * storage.values[CACHE, row, 0]
+    return q
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def whiten(
-    prior: FloatArray, links: IntArray, rows: FloatArray, values: FloatArray, row: int, v: FloatArray
+    prior: FloatArray,
+    links: IntArray,
+    rows: FloatArray,
+    values: FloatArray,
+    frame: FloatArray,
+    row: int,
+    work: FloatArray,
 ) -> float:
-    """g and c of a row, given those of its model's earlier rows; returns q and sets v = A^{-1} u."""
-    u, c = rows[SUMS, row], values[CACHE, row]
-    for k in range(u.shape[0]):
+    """g and c of a row, given those of its model's earlier rows; returns q, and work begins with A^{-1} u."""
+    dim, c = prior.shape[0], values[CACHE, row]
+    one = rows[SUMS, row, dim - 1]
+    v, u = work[:dim], work[dim : 2 * dim]
+    less_offset(rows[SUMS, row], one, frame, LEVEL_SIZE + dim, u)
+    less_offset(values[SUMS, row], one, frame, LEVEL_SIZE + 2 * dim + c.shape[0], c)
+    for k in range(dim):
         v[k] = prior[k] * u[k]
-    copy(c, values[SUMS, row])
     before = links[row, PREVIOUS]
     while before > NOBODY:
         g = rows[CACHE, before]
         along = dot(g, u)
-        for k in range(u.shape[0]):
+        for k in range(dim):
             v[k] -= along * g[k]
         for o in range(c.shape[0]):
             c[o] -= values[CACHE, before, o] * along
         before = links[before, PREVIOUS]
     q = max(dot(u, v), 0.0)
     root = 1.0 / np.sqrt(1.0 + q)
-    for k in range(u.shape[0]):
+    for k in range(dim):
         rows[CACHE, row, k] = root * v[k]
     for o in range(c.shape[0]):
         c[o] *= root
@@ -796,7 +928,7 @@ def whiten(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def whiten_all(v: FloatArray, *arrays: Array) -> None:
+def whiten_all(work: FloatArray, *arrays: Array) -> None:
     """g and c of all rows, and their models' tally of them, under the present prior."""
     storage = Storage(*arrays)
     for row in range(storage.counts[ROW_COUNT]):
@@ -805,19 +937,22 @@ def whiten_all(v: FloatArray, *arrays: Array) -> None:
             tally = storage.tally[model]
             if storage.links[row, PREVIOUS] == NOBODY:
                 tally[LOG_DET] = tally[LOSS] = tally[AGE] = 0.0
-            q = whiten(storage.prior, storage.links, storage.rows, storage.values, row, v)
+            q = whiten(storage.prior, storage.links, storage.rows, storage.values, storage.frame, row, work)
             tally[AGE] += 1.0
             tally[LOSS] += q
             tally[LOG_DET] += np.log1p(q)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, v: FloatArray, *arrays: Array) -> IntArray:
+def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, work: FloatArray, *arrays: Array) -> IntArray:
     """Row by row; returns the models with a cache that can no longer be trusted."""
     storage = Storage(*arrays)
     lost = []
     for i in range(models.shape[0]):
-        _, sound = learn_row(storage, models[i], U[i], Y[i], v)
+        u, y = U[i], Y[i]
+        if u.shape[0] < storage.prior.shape[0]:
+            u, y = from_origin(storage, u, y, work)
+        _, sound = learn_row(storage, models[i], u, y, work)
         if not sound and models[i] not in lost:
             lost.append(models[i])
     return np.array(lost, dtype=np.int64)

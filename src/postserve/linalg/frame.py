@@ -1,0 +1,332 @@
+"""Where rows are measured from: the origin of y, and the centre of each column of u.
+
+Adding a constant to all y, or to a column of z, must change nothing. So the sums hold y and u less their
+first values, the origin, which costs no digit however large the constant is. Caches, and all that is read,
+are of rows less an offset too, which is renewed with the prior: the means of y and of z. A column of x is
+moved towards its mean by James and Stein's positive-part factor
+
+    max(0, 1 - d/((N - 3) sum_i mean_i²/var_i))
+
+of its block, so that no centre is believed that N rounds cannot tell from 0. In the frame, u ends with the
+constant 1: with it a move is a linear map of the rows, u' = u - delta·1, and so of their sums.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.linalg import forms
+from postserve.linalg.evidence import TINY_SQUARE, Units
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import (
+    DENSE_COUNT,
+    LEVEL_SIZE,
+    NOBODY,
+    OWNER,
+    PULLS,
+    ROW_COUNT,
+    SQUARES,
+    SUMS,
+    Storage,
+)
+from postserve.state import Arrays, Stored
+from postserve.types import BoolArray, FloatArray
+
+Centring: TypeAlias = Literal["none", "shrunk", "full"]
+"""How a block of u is centred: not at all, as x is, or as z is."""
+LEAST_ROUNDS = 8.0
+"""Fewer rounds tell no column of x from 0."""
+CONSTANT = 1e-13
+"""A variance below this share of the mean square is rounding: the column is constant."""
+FAR = 100.0
+"""If the square of an offset is so many variances, the origin moves to the centre: it costs digits."""
+
+
+class Moments(NamedTuple):
+    """The sums over all rounds of u_k, u_k², y_o, y_o², and the number of rounds."""
+
+    u: FloatArray
+    u_squares: FloatArray
+    y: FloatArray
+    y_squares: FloatArray
+    rounds: float
+
+    def plus(self, other: "Moments") -> "Moments":
+        """The moments of the rounds of both."""
+        return Moments(
+            self.u + other.u,
+            self.u_squares + other.u_squares,
+            self.y + other.y,
+            self.y_squares + other.y_squares,
+            self.rounds + other.rounds,
+        )
+
+
+class Shift(NamedTuple):
+    """A move: delta is taken from each column of u, epsilon from each output."""
+
+    delta: FloatArray
+    epsilon: FloatArray
+
+
+class Frame:
+    """Takes rows u and outputs y to where they are measured from, and appends the constant to u.
+
+    >>> frame = Frame({"x": 1, "z": 1, "intercept": 1}, {"x": "shrunk", "z": "full"}, n_outputs=1)
+    >>> frame.start(np.array([3.0, 50.0]), np.array([700.0]))
+    >>> frame.row(np.array([4.0, 52.0])), frame.outputs(np.array([701.0]))
+    (array([1., 2., 1.]), array([1.]))
+    """
+
+    def __init__(
+        self, blocks: Mapping[str, int], centring: Mapping[str, Centring], *, n_outputs: int
+    ) -> None:
+        self.kinds: list[tuple[slice, Centring]] = []
+        start = 0
+        for name, size in blocks.items():
+            self.kinds.append((slice(start, start + size), centring.get(name, "none")))
+            start += size
+        # Kernels have this array too (`Storage.frame`): it is only ever changed in place.
+        self.array = np.zeros(LEVEL_SIZE + 2 * start + 2 * n_outputs)
+        self.n_outputs = n_outputs
+        self.started = False
+
+    @property
+    def u(self) -> FloatArray:
+        """Origin and offset of u, (2, dim)."""
+        return parts_of(self.array, self.n_outputs)[0]
+
+    @property
+    def y(self) -> FloatArray:
+        """Origin and offset of y, (2, outputs)."""
+        return parts_of(self.array, self.n_outputs)[1]
+
+    def row(self, u: FloatArray) -> FloatArray:
+        """One u in this frame."""
+        row = np.empty(len(u) + 1)
+        kernels.centre_row(u, self.array, row)
+        return row
+
+    def rows(self, U: FloatArray) -> FloatArray:
+        """Rows of u in this frame."""
+        if len(U) == 1:
+            return self.row(U[0])[None]
+        rows, (origin, offset) = np.ones((len(U), U.shape[1] + 1)), self.u
+        # not less their sum, which would be rounded
+        np.subtract(U, origin[:-1], out=rows[:, :-1])
+        rows[:, :-1] -= offset[:-1]
+        return rows
+
+    def outputs(self, Y: FloatArray) -> FloatArray:
+        """Outputs in this frame."""
+        origin, offset = self.y
+        return np.asarray((Y - origin) - offset)
+
+    @property
+    def y_centre(self) -> FloatArray:
+        """The outputs that are 0 in this frame."""
+        return np.asarray(self.y.sum(axis=0))
+
+    def raw_weights(self, weights: FloatArray, y_centre: npt.ArrayLike) -> FloatArray:
+        """Weights (…, dim) of rows as they are.
+
+        The last, of the constant, is the output where all others are 0.
+        """
+        raw = weights.copy()
+        raw[..., -1] += y_centre - weights @ self.u.sum(axis=0)
+        return raw
+
+    def start(self, u: FloatArray, y: FloatArray) -> None:
+        """Take the first row as the origin."""
+        for block, kind in self.kinds:
+            if kind != "none":
+                self.u[0, block] = u[block]
+        self.y[0] = y
+        self.started = True
+
+    def renew(self, moments: Moments) -> Shift:
+        """Move the offset to the present means; `moments` are from the origin. Returns how far it moved."""
+        n, (origin, before), y_before = _rounds(moments), self.u.copy(), self.y[1].copy()
+        mean, variance = moments.u / n, variances(moments.u, moments.u_squares, n)
+        for block, kind in self.kinds:
+            if kind == "full":
+                self.u[1, block] = mean[block]
+            elif kind == "shrunk":
+                self.u[1, block] = _shrunk(origin[block] + mean[block], variance[block], n) - origin[block]
+        self.y[1] = moments.y / n
+        return Shift(self.u[1] - before, self.y[1] - y_before)
+
+    def units(self, moments: Moments) -> Units:
+        """The units of rounds in this frame.
+
+        Outputs in variances, the columns of centred blocks in their own.
+        """
+        n = _rounds(moments)
+        mean, variance = moments.u / n, variances(moments.u, moments.u_squares, n)
+        columns, blocks = np.ones(len(mean)), np.empty(len(self.kinds))
+        for j, (block, kind) in enumerate(self.kinds):
+            if kind == "none":
+                blocks[j] = moments.u_squares[block].sum() / n
+            else:
+                columns[block] = _or_zero(variance[block] + (mean[block] - self.u[1, block]) ** 2)
+                blocks[j] = np.count_nonzero(columns[block])
+        outputs = variances(moments.y, moments.y_squares, n)
+        return Units(_or_zero(blocks), _or_zero(outputs), columns)
+
+    def far_offset(self, moments: Moments) -> Shift:
+        """The means of columns and outputs that are far from the origin; 0 for others.
+
+        The first row was no typical one, or its arm has been removed, or it is forgotten.
+        """
+        n, (delta, epsilon) = _rounds(moments), Shift(moments.u, moments.y)
+        delta, epsilon = delta / n, epsilon / n
+        far = delta**2 > FAR * variances(moments.u, moments.u_squares, n)
+        y_far = epsilon**2 > FAR * variances(moments.y, moments.y_squares, n)
+        movable = np.zeros(len(delta), dtype=np.bool_)
+        for block, kind in self.kinds:
+            movable[block] = kind != "none"
+        return Shift(np.where(far & movable, delta, 0.0), np.where(y_far, epsilon, 0.0))
+
+    def move_origin(self, shift: Shift) -> None:
+        """Move the origin; the centre stays."""
+        self.u[0] += shift.delta
+        self.u[1] -= shift.delta
+        self.y[0] += shift.epsilon
+        self.y[1] -= shift.epsilon
+
+    def to(self, other: "Frame") -> Shift:
+        """The move from the origin of this frame to that of another one."""
+        return Shift(other.u[0] - self.u[0], other.y[0] - self.y[0])
+
+    @property
+    def offset(self) -> Shift:
+        """The move from the origin to the centre."""
+        return Shift(self.u[1], self.y[1])
+
+    def arrays(self) -> Arrays:
+        """Everything, as named arrays."""
+        return {
+            "frame_u": self.u,
+            "frame_y": self.y,
+            "frame_started": np.array(self.started),
+        }
+
+    def restore(self, stored: Stored) -> None:
+        """Take back what `arrays` gave."""
+        self.u[:], self.y[:] = stored.take("frame_u", self.u.shape), stored.take("frame_y", self.y.shape)
+        self.started = bool(stored.take("frame_started", (), np.bool_))
+
+
+class HasFrame:
+    """A learner whose rows may have a frame.
+
+    Verbs that learn take rows as they are, reading takes `centred` ones.
+    """
+
+    frame: Frame | None
+
+    def centred(self, U: FloatArray) -> FloatArray:
+        """Rows in the frame, if there is one."""
+        return U if self.frame is None else self.frame.rows(U)
+
+    def framed(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A row and its output in the frame, if there is one; the first ever is its origin."""
+        frame = self.frame
+        if frame is None:
+            return u, y
+        if not frame.started:
+            frame.start(u, y)
+        return frame.row(u), frame.outputs(y)
+
+    def all_framed(self, U: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows and their outputs in the frame, if there is one."""
+        frame = self.frame
+        if frame is None:
+            return U, Y
+        if not frame.started and len(U):
+            frame.start(U[0], Y[0])
+        return frame.rows(U), frame.outputs(Y)
+
+
+def parts_of(array: FloatArray, n_outputs: int) -> tuple[FloatArray, FloatArray]:
+    """Views of a frame's array: origin and offset of u, (2, dim), and of y, (2, outputs)."""
+    end = len(array) - 2 * n_outputs
+    return array[LEVEL_SIZE:end].reshape(2, -1), array[end:].reshape(2, -1)
+
+
+def variances(totals: FloatArray, squares: FloatArray, rounds: float) -> FloatArray:
+    """The variance of each column from its sums; exactly 0 where it is within rounding of it."""
+    mean_square = squares / rounds
+    variance = mean_square - (totals / rounds) ** 2
+    return np.where(variance > CONSTANT * mean_square, variance, 0.0)
+
+
+def _rounds(moments: Moments) -> float:
+    """Their number, not 0, so that it can divide."""
+    return max(moments.rounds, float(np.finfo(np.float64).tiny))
+
+
+def _or_zero(squares: FloatArray) -> FloatArray:
+    """Mean squares as they are, and 0 where their inverse would not be finite."""
+    return np.where(squares > TINY_SQUARE, squares, 0.0)
+
+
+def _shrunk(mean: FloatArray, variance: FloatArray, rounds: float) -> FloatArray:
+    """The means of a block, as far as they can be told from 0; 0 for constant columns."""
+    varies: BoolArray = variance > 0.0
+    # Without a mean, mean²/var is on average 1/(N - 3): few rounds let it be anything.
+    known = rounds - 3.0 if rounds >= LEAST_ROUNDS else 0.0
+    signal = float((mean[varies] ** 2 / variance[varies]).sum()) * known
+    factor = max(0.0, 1.0 - float(varies.sum()) / signal) if signal > 0.0 else 0.0
+    return np.where(varies, factor * mean, 0.0)
+
+
+def moments(storage: Storage) -> Moments:
+    """The moments of all models, whose last column is the constant."""
+    dense, dim = slice(0, storage.counts[DENSE_COUNT]), len(storage.prior)
+    gram, moment = storage.symmetric[SUMS, dense], storage.vectors[SUMS, dense]
+    u, u_squares = gram[:, -dim:].sum(axis=0), forms.diagonal(gram, dim).sum(axis=0)
+    y = moment[:, :, -1].sum(axis=0)
+    if storage.counts[ROW_COUNT]:
+        live = forms.live_rows(storage)
+        rows, values = storage.rows[SUMS, live], storage.values[SUMS, live]
+        ones = rows[:, -1]
+        u, u_squares, y = u + ones @ rows, u_squares + (rows**2).sum(axis=0), y + ones @ values
+    tally = storage.tally.sum(axis=0)
+    return Moments(u, u_squares, y, tally[SQUARES:], float(tally[PULLS]))
+
+
+def move(storage: Storage, shift: Shift) -> None:
+    """Move the sums of all models; their caches must then be renewed."""
+    dim, dense = len(shift.delta), int(storage.counts[DENSE_COUNT])
+    owner, gram = storage.owner[:dense], np.empty((dense, dim, dim))
+    kernels.unpack_some(storage.symmetric[SUMS], np.arange(dense), gram)
+    sums = moved(gram, storage.vectors[SUMS, :dense], storage.tally[owner, SQUARES:], shift)
+    storage.symmetric[SUMS, :dense] = forms.pack(sums[0])
+    storage.vectors[SUMS, :dense], storage.tally[owner, SQUARES:] = sums[1:]
+    rows = slice(0, int(storage.counts[ROW_COUNT]))
+    u, y, owner = storage.rows[SUMS, rows], storage.values[SUMS, rows], storage.links[rows, OWNER]
+    y -= shift.epsilon * u[:, -1:]
+    u -= shift.delta * u[:, -1:]
+    live = owner != NOBODY
+    storage.tally[storage.place < 0, SQUARES:] = 0.0
+    np.add.at(storage.tally[:, SQUARES:], owner[live], y[live] ** 2)
+
+
+def moved(
+    gram: FloatArray, moment: FloatArray, squares: FloatArray, shift: Shift
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The sums of rows less delta, and of outputs less epsilon: (…, d, d), (…, outputs, d), (…, outputs).
+
+    The last column of u is the constant.
+    """
+    delta, epsilon = shift
+    n, s = gram[..., -1:, -1:], gram[..., -1:, :]
+    squares = squares + epsilon * (epsilon * n[..., 0] - 2.0 * moment[..., -1])
+    moment = moment - epsilon[:, None] * s
+    moment = moment - moment[..., -1:] * delta
+    along = delta[:, None] * s
+    gram = gram - along - along.mT + n * (delta[:, None] * delta)
+    return gram, moment, np.maximum(squares, 0.0)
