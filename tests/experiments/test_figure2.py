@@ -13,7 +13,7 @@ import pytest
 
 from postserve import InvalidInput, Study, TableEnvironment
 from postserve.evaluation.halves import halves_interval, halves_mean_and_error
-from postserve.experiments.contenders import AFTER, BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY, linear_map
+from postserve.experiments.contenders import AFTER, BEFORE, ORACLE, POLINUCB, RANDOM, X_ONLY, map_on_x
 from postserve.experiments.figure import Size
 from postserve.experiments.figures import figure2
 from postserve.experiments.figures.figure2 import worlds
@@ -315,7 +315,7 @@ def test_r_squared_is_that_of_what_can_be_told() -> None:
     told, noise = x @ rng.standard_normal((2, 1)), rng.standard_normal((200, 1))
     for z, low, high in ((told, 0.95, 1.0), (noise, -0.2, 0.05), (np.hstack([told, noise]), 0.4, 0.52)):
         env = TableEnvironment(x, z, noise)
-        assert low < r_squared(env, linear_map, 300, np.random.default_rng(0)) <= high
+        assert low < r_squared(env, map_on_x, 300, np.random.default_rng(0)) <= high
 
 
 def test_cells_are_known_again() -> None:

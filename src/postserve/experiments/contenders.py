@@ -113,9 +113,6 @@ def map_on_x(env: Any, ridge: Any = "evidence", **options: Any) -> RidgeMap:
     return RidgeMap(env.dim_x, env.dim_z, ridge=ridge, **options)
 
 
-linear_map = partial(map_on_x, intercept=True)
-
-
 def _random(env: Any, **_: Any) -> RandomPolicy:
     return RandomPolicy(env.n_arms)
 

@@ -81,7 +81,7 @@ def cells(size: Size, data: Path | None) -> list[Cell]:
     found += contest(
         size._replace(horizon=min(size.horizon, MOVIE_ROUNDS)),
         _movielens(data),
-        [each.with_options(intercept=True, **_map(each, movies.network)) for each in everyone],
+        [each.with_options(**_map(each, movies.network)) for each in everyone],
         seed_list(movie_seeds(size)),
     )
     for place, world, contenders, rows in _replayed(size, data):
@@ -125,7 +125,7 @@ def _replayed(
     size: Size, data: Path | None
 ) -> Iterator[tuple[str, Callable[[int], Any], list[c.Contender], int]]:
     """The trials and Jester: name, halves of rows by seed, policies, rows."""
-    known = [each.with_options(intercept=True, **_map(each, c.linear_map)) for each in (*MEMBERS, OURS)]
+    known = [each.with_options(**_map(each, c.map_on_x)) for each in (*MEMBERS, OURS)]
     rows = trials.most_rows(size)
     for trial, whole in logs.logs(data).items():
         log = whole.take(logs.sample(len(whole), rows))
@@ -213,11 +213,11 @@ def settings(size: Size, data: Path | None) -> dict[str, str]:
     return {
         SIMULATED: "those of figures 1 and 4, observation 1, and rewards linear in max(z, 0); the "
         "map is given the features in which phi is linear",
-        MOVIELENS: "five movies and draws of movies as in figure 2, with the paper's network and intercepts, "
+        MOVIELENS: "five movies and draws of movies as in figure 2, with the paper's network, "
         f"T = {min(size.horizon, MOVIE_ROUNDS)}",
-        "trials, Jester": "halves of rows as in the figure `trials`, weighted replay, maps linear in x, "
-        f"intercepts; at most {trials.most_rows(size):,} rows",
-        "policies": "with the learnt prior; members run as policies of their own",
+        "trials, Jester": "halves of rows as in the figure `trials`, weighted replay, maps linear in x; "
+        f"at most {trials.most_rows(size):,} rows",
+        "policies": "with their defaults; members run as policies of their own",
         "first rounds": "until 50 rewards have come, poLinUCB decides; that number comes from other worlds",
         "held": f"if the excess over the best member is at most {LIMIT:.0%}, or its paired 95% interval "
         "includes 0; in the trials only the latter",

@@ -112,7 +112,7 @@ def settings_from(model: r.RatingModel, size: Size) -> dict[str, str]:
         "Regret is relative to the user's best of them, and the same for both",
         "draws": f"{draws(size)} draws of movies and splits, each on both halves of the users, which are "
         f"cut in {w.CUTS} ways; 95% intervals count both (postserve.evaluation.halves_interval)",
-        "policies": f"ridge 1, a constant radius of {PAPER_RADIUS} and no intercept; and the learnt prior "
-        "with an intercept; phi_hat by the paper's network, or linear in x with an intercept",
+        "policies": f"ridge 1, a constant radius of {PAPER_RADIUS} and no intercept; and the defaults, "
+        "the learnt prior and level; phi_hat by the paper's network, or linear in x",
         PREDICTED: f"held-out, {w.FOLDS} folds of users, after as many pairs as there are rounds",
     }

@@ -84,18 +84,16 @@ def network(env: Any, ridge: Any = None) -> NetworkMap:
     return NetworkMap(env.dim_x, env.dim_z)
 
 
-MAPS = {"network": network, "linear": c.linear_map}
+MAPS = {"network": network, "linear": c.map_on_x}
 BEFORE, AFTER, POLINUCB, ROBUST = (
     each.with_options(make_map=network) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST)
 )
-MISSPECIFIED = c.MISSPECIFIED.with_options(make_map=c.linear_map)
 RIDGE_1 = (c.RANDOM, c.X_ONLY, BEFORE, AFTER, POLINUCB, c.ORACLE)
 """The paper's, as in figure 1: one constant radius, no intercept."""
 LEARNT = tuple(
-    each.evidence.with_options(intercept=True)
-    for each in (c.X_ONLY, BEFORE, AFTER, POLINUCB, MISSPECIFIED, ROBUST, c.ORACLE)
+    each.evidence for each in (c.X_ONLY, BEFORE, AFTER, POLINUCB, c.MISSPECIFIED, ROBUST, c.ORACLE)
 )
-"""As a user would have them: the prior learnt from the rounds, and an intercept (the network has its own)."""
+"""As a user would have them: the defaults."""
 
 
 def r_squared_of(make_environment: MakeEnvironment, make_map: Any, horizon: int, seed: int) -> Curve:

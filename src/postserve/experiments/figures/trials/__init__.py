@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from postserve.data import LoggedRounds
 from postserve.evaluation import replay
 from postserve.evaluation.halves import halves_mean_and_error
 from postserve.experiments.contenders import Contender
@@ -19,7 +18,6 @@ from postserve.experiments.figures.trials.results import claims as claims
 from postserve.experiments.figures.trials.results import draw as draw
 from postserve.experiments.figures.trials.results import headline as headline
 from postserve.experiments.study import Cell, Curve, MakePolicy, Study, cells_of, seed_list
-from postserve.types import Rounds
 
 TITLE = "Real follow-ups: two randomised trials, and jokes"
 ABOUT = (
@@ -90,23 +88,10 @@ def orderings(size: Size, n: int) -> int:
 def value_of(
     method: Any, make_rounds: Callable[[int], Any], make_policy: MakePolicy, horizon: int, seed: int
 ) -> Curve:
-    """The value of one policy in one half and order.
-
-    The mean reward is subtracted and added again: arms that were never served start at 0, and where all
-    rewards are far above it, the first arm served would hardly ever be left.
-    """
+    """The value of one policy in one half and order."""
     rounds = make_rounds(seed)
-    level = float(np.nanmean(rounds.rewards))
     policy, rng = make_policy(w.dims_of(rounds)), np.random.default_rng([seed, 1])
-    found = replay(policy, _minus(rounds, level), rng, method=method)
-    return Curve(np.array([horizon]), np.array([found.value + level]))
-
-
-def _minus(rounds: LoggedRounds | Rounds, level: float) -> LoggedRounds | Rounds:
-    rewards = rounds.rewards - level
-    if isinstance(rounds, LoggedRounds):
-        return rounds.changed(rewards=rewards)
-    return rounds._replace(rewards=rewards, means=rewards)
+    return Curve(np.array([horizon]), np.array([replay(policy, rounds, rng, method=method).value]))
 
 
 def summary(study: Study) -> list[Row]:
@@ -154,9 +139,7 @@ def settings(size: Size, data: Path | None) -> dict[str, str]:
         "in forty lies above 0 and one in forty below",
         R_SQUARED: f"on rows held out, {FOLDS} folds of a half, over the arm's mean, one model per arm; "
         f"{min(HALVES, small)} halves",
-        "rewards": "minus their mean, which is added again: arms that were never served start at 0, and "
-        "where rewards are far above it, the first arm served is hardly ever left",
-        "policies": "with the learnt prior and intercepts, nothing tuned; columns standardised. Maps are "
-        "linear in x, with an offset for each arm in the trials, where z follows the arm. With one linear "
-        "map per arm no follow-up can help: that is LinUCB(x), but for the prior",
+        "policies": "with their defaults, nothing tuned; columns standardised. Maps are linear in x, with an "
+        "offset for each arm in the trials, where z follows the arm. With one linear map per arm no "
+        "follow-up can help: that is LinUCB(x), but for the prior",
     }

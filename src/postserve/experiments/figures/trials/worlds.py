@@ -1,6 +1,6 @@
 """The trials as logs, jokes as tables, the halves of them that runs go through, and what is replayed there.
 
-Policies have the learnt prior and intercepts, nothing tuned, and maps linear in x.
+Policies have their defaults, nothing tuned, and maps linear in x.
 """
 
 from dataclasses import replace
@@ -149,8 +149,8 @@ def always(name: str, arm: int) -> c.Contender:
 
 
 def _learnt(contender: c.Contender, **options: Any) -> c.Contender:
-    """Under its own name, with the learnt prior and an intercept."""
-    return replace(contender, prior="evidence").with_options(intercept=True, **options)
+    """Under its own name, with the learnt prior."""
+    return replace(contender, prior="evidence").with_options(**options)
 
 
 def _with_arm_in_context(maker: Any, dims: Dims) -> ArmInContext:
@@ -158,7 +158,7 @@ def _with_arm_in_context(maker: Any, dims: Dims) -> ArmInContext:
 
 
 WITHOUT_A_MAP = tuple(_learnt(each) for each in (c.RANDOM, c.X_ONLY, c.ORACLE))
-WITH_A_MAP = tuple(_learnt(each, make_map=c.linear_map) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST))
+WITH_A_MAP = tuple(_learnt(each, make_map=c.map_on_x) for each in (c.BEFORE, c.AFTER, c.POLINUCB, c.ROBUST))
 
 
 def naming_the_arm(contender: c.Contender) -> c.Contender:
@@ -171,8 +171,8 @@ def where_z_follows_the_arm(arm_names: tuple[str, ...]) -> list[c.Contender]:
     return [
         *WITHOUT_A_MAP,
         *map(naming_the_arm, WITH_A_MAP),
-        _learnt(c.MAP_PER_ARM, make_map=lambda dims, ridge: PerArmMap(c.linear_map(dims))),
-        _learnt(c.ONE_MAP, make_map=c.linear_map),
+        _learnt(c.MAP_PER_ARM, make_map=lambda dims, ridge: PerArmMap(c.map_on_x(dims))),
+        _learnt(c.ONE_MAP, make_map=c.map_on_x),
         *(always(name, arm) for arm, name in enumerate(arm_names)),
     ]
 
