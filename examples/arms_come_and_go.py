@@ -9,8 +9,8 @@ import numpy as np
 from postserve import LinUCB, PerArmMap, PoLinUCB, RidgeMap
 
 ROUNDS, RENEWAL = 2000, 100
-ON_X = RidgeMap(dim_x=2, dim_z=1, intercept=True)
-ON_ROWS = RidgeMap(dim_x=8, dim_z=1, intercept=True)
+ON_X = RidgeMap(dim_x=2, dim_z=1)
+ON_ROWS = RidgeMap(dim_x=8, dim_z=1)
 
 
 def value_lost(policy):
@@ -37,11 +37,11 @@ def value_lost(policy):
 
 
 policies = {
-    "poLinUCB, one map of rows (customer, offer)": PoLinUCB(4, ON_ROWS, model="hybrid", intercept=True),
-    "LinUCB on the same rows, which ignores follow-ups": LinUCB(4, dim_x=8, model="hybrid", intercept=True),
-    "LinUCB on x": LinUCB(4, dim_x=2, intercept=True),
-    "poLinUCB, one map per arm": PoLinUCB(4, PerArmMap(ON_X), intercept=True),
-    "poLinUCB, one map of x for all arms: wrong, as the arm moves z": PoLinUCB(4, ON_X, intercept=True),
+    "poLinUCB, one map of rows (customer, offer)": PoLinUCB(4, ON_ROWS, model="hybrid"),
+    "LinUCB on the same rows, which ignores follow-ups": LinUCB(4, dim_x=8, model="hybrid"),
+    "LinUCB on x": LinUCB(4, dim_x=2),
+    "poLinUCB, one map per arm": PoLinUCB(4, PerArmMap(ON_X)),
+    "poLinUCB, one map of x for all arms: wrong, as the arm moves z": PoLinUCB(4, ON_X),
 }
 print("Value lost per round:")
 for name, policy in policies.items():

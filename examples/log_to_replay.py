@@ -37,8 +37,8 @@ with tempfile.TemporaryDirectory() as folder:
     ).standardised()
 
 policies = {
-    "LinUCB on x": lambda: LinUCB(log.n_arms, log.dim_x, intercept=True),
-    "poLinUCB": lambda: PoLinUCB(log.n_arms, RidgeMap(log.dim_x, log.dim_z, intercept=True), intercept=True),
+    "LinUCB on x": lambda: LinUCB(log.n_arms, log.dim_x),
+    "poLinUCB": lambda: PoLinUCB(log.n_arms, RidgeMap(log.dim_x, log.dim_z)),
 }
 print(f"{log.n_arms} arms, {len(log):,} rows; mean revenue as served: {log.rewards.mean():.3f}")
 for name, make in policies.items():

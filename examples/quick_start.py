@@ -36,6 +36,6 @@ def minutes_lost(policy):
     return lost[DAYS // 2 :].mean()
 
 
-polinucb = PoLinUCB(3, RidgeMap(dim_x=2, dim_z=2, features=features, intercept=True), intercept=True)
-ours, theirs = minutes_lost(polinucb), minutes_lost(LinUCB(3, dim_x=2, intercept=True))
+polinucb = PoLinUCB(3, RidgeMap(dim_x=2, dim_z=2, features=features))
+ours, theirs = minutes_lost(polinucb), minutes_lost(LinUCB(3, dim_x=2))
 print(f"Minutes lost per day: {ours:.3f} with follow-ups (poLinUCB), {theirs:.3f} without (LinUCB on x)")
