@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
         arm="offer",
         reward="revenue",
         propensity=1 / 3,
-    ).standardised()
+    )
 
 policies = {
     "LinUCB on x": lambda: LinUCB(log.n_arms, log.dim_x),

@@ -23,20 +23,21 @@ from postserve.types import FloatArray, IntArray, MissingZ, Optimism
 Member: TypeAlias = PoLinUCB | LinUCB
 OBSERVED, PREDICTED, BOTH, X_ALONE = "observed z", "predicted z", "both", "x alone"
 EARLY = 50
-"""Rewards before the errors decide: fewer say little about the members, and the first rounds cost most."""
+"""Rewards before the least error decides. After n of them another one decides only if "observed z" has more
+than EARLY/n times its error: few rewards say little about the members, and the first rounds cost most."""
 
 
 class BestPolicy(ChoosesFromX, BasePolicy):
     """The best of four policies: all learn every round, and the one that has predicted rewards best decides.
 
     "observed z" is `PoLinUCB`, "predicted z" `LinUCBPhiHat`, "both" `RobustPoLinUCB` and "x alone" `LinUCB`.
-    Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at
-    (x, phi_hat(x)), both from before the round was learnt. All are compared on the same rounds, and
-    what was expected outside of the range of rewards so far counts as its nearest end. Until 50
-    rewards have come, "observed z" decides. Members share one copy of `context_map`: a round costs what
-    their arms cost together, and one map. Options are those of `PoLinUCB` and go to all four; of a pair for
-    `ridge`, x alone takes the first number. As in `RobustPoLinUCB`, `credit` needs the prediction that
-    `observe` returned.
+    Best is the least sum of squared errors of the reward of the arm that was served: u·w_hat at (x,
+    phi_hat(x)), both from before the round was learnt. All are compared on the same rounds, and what was
+    expected outside of the range of rewards so far counts as its nearest end. Until 50 rewards have come,
+    "observed z" decides unless another one is clearly better. Members share one copy of `context_map`: a
+    round costs what their arms cost together, and one map. Options are those of `PoLinUCB` and go to all
+    four; of a pair for `ridge`, x alone takes the first number. As in `RobustPoLinUCB`, `credit` needs the
+    prediction that `observe` returned.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -98,7 +99,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     def decides(self) -> str:
         """The name of the member that decides now."""
         errors = self._errors
-        return OBSERVED if self._learnt < EARLY else min(errors, key=errors.__getitem__)
+        best = min(errors, key=errors.__getitem__)
+        clearly_better = errors[OBSERVED] * self._learnt > EARLY * errors[best]
+        return best if clearly_better or self._learnt >= EARLY else OBSERVED
 
     @property
     def best(self) -> Member:

@@ -41,7 +41,8 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     Options of every linear policy, which `postserve.policies.arms.ArmModels` describes: `model` ("disjoint",
     "shared" or "hybrid"), `ridge` ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior",
     "determinant", "closed_form" or a number), `exploration` (multiplies it: "auto" or a number), `intercept`
-    (a constant in u, for rewards that are not centred), `noise_scale`, `w_bound`, `u_bound`, `delta`.
+    ("auto": with the learnt prior, rewards have a common level), `noise_scale`, `w_bound`, `u_bound`,
+    `delta`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
