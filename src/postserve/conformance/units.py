@@ -38,8 +38,8 @@ def constants_do_not_matter_where_promised(make: Make) -> None:
 
 
 def _require_no_effect(make: Make, promise: str, changes: Sequence[tuple[str, Any, float]]) -> None:
-    """In one long run and many short ones: the first rounds are the most sensitive."""
-    for seed, n in ((0, 2 * N), *((seed, 12) for seed in range(1, 5))):
+    """In one long run and some short ones: the first rounds are the most sensitive."""
+    for seed, n in ((0, N), (1, 12), (2, 12), (3, 12)):
         rounds = rounds_for(make(), n, seed)
         on_grid = {name: np.round(getattr(rounds, name) * GRID) / GRID for name in ("z", "rewards")}
         rounds = rounds._replace(**on_grid)
