@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from postserve.linalg import evidence, forms
-from postserve.linalg.frame import Centring, Frame, HasFrame, moments, move
+from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
@@ -127,9 +127,9 @@ class RidgeModels(HasFrame, Regressions):
         """Move the frame, if there is one, to the present means; returns the units there."""
         if self.frame is None:
             return self.units()
-        self.frame.renew(moments(self.storage))
-        self.keep_digits()
-        return self.units()
+        sums = moments(self.storage)
+        self.frame.renew(sums)
+        return self._units_of(self._with_digits(sums))
 
     def keep_digits(self) -> None:
         """Move the origin if it is far from the rows, of which the first may be no more.
@@ -137,10 +137,17 @@ class RidgeModels(HasFrame, Regressions):
         Caches do not change.
         """
         if self.frame is not None:
-            far = self.frame.far_offset(moments(self.storage))
-            if far.delta.any() or far.epsilon.any():
-                move(self.storage, far)
-                self.frame.move_origin(far)
+            self._with_digits(moments(self.storage))
+
+    def _with_digits(self, sums: Moments) -> Moments:
+        """The moments after `keep_digits`, given those before it."""
+        assert self.frame is not None
+        far = self.frame.far_offset(sums)
+        if not (far.delta.any() or far.epsilon.any()):
+            return sums
+        move(self.storage, far)
+        self.frame.move_origin(far)
+        return moments(self.storage)
 
     def take_prior(self) -> None:
         """Renew every cache under the present prior."""
@@ -151,7 +158,11 @@ class RidgeModels(HasFrame, Regressions):
         """The units of all rounds, of the blocks that have a lambda to learn."""
         if self.frame is None:
             return evidence.mean_squares(*second_moments(self), self.prior.sizes)
-        units = self.frame.units(moments(self.storage))
+        return self._units_of(moments(self.storage))
+
+    def _units_of(self, sums: Moments) -> evidence.Units:
+        assert self.frame is not None
+        units = self.frame.units(sums)
         if not self.prior.flat or units.columns is None:
             return units
         return units._replace(blocks=units.blocks[:-1], columns=units.columns[:-1])
