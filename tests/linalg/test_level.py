@@ -7,10 +7,10 @@ import joblib
 import numpy as np
 import pytest
 
-from postserve.linalg import evidence
 from postserve.linalg.frame import Frame, Moments
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.level import LevelModels
+from postserve.linalg.level_evidence import without_level
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
 from postserve.types import FloatArray, IntArray
@@ -127,7 +127,7 @@ def flat_evidence(models: LevelModels, U: FloatArray, arms: IntArray, y: FloatAr
 def at_prior(models: LevelModels, log_ridge: FloatArray, noise: float) -> float:
     """The evidence alone, without hyperprior, at this prior: what `Objective` computes."""
     objective = models.objective(models.units(), None)
-    posterior = evidence._without_level(objective.posterior(log_ridge), 1, 0.0)
+    posterior = without_level(objective.posterior(log_ridge), 1, 0.0)
     unit = float(objective.units.outputs[0])
     fit = objective._degrees * np.log(noise / unit) + float(posterior.residual[0]) * unit / noise
     return float(0.5 * (fit + posterior.log_det))

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.kernels import evidence as kernels
 from postserve.linalg.kernels.models import MAX_LOSS
+from postserve.linalg.level_evidence import and_level, without_level
 from postserve.types import BoolArray, FloatArray, IntArray
 
 CENTRE_NOISE = 0.01
@@ -110,8 +111,12 @@ def mean_squares(u: FloatArray, y: FloatArray, rounds: float, blocks: Sequence[i
     """v_j and v_r from sums of squares of each coordinate of u and of each output."""
     if rounds == 0.0:
         return Units(np.zeros(len(blocks)), np.zeros(len(y)))
-    v, v_r = np.add.reduceat(u, _starts(blocks)) / rounds, y / rounds
-    return Units(np.where(v > TINY_SQUARE, v, 0.0), np.where(v_r > TINY_SQUARE, v_r, 0.0))
+    return Units(or_zero(np.add.reduceat(u, _starts(blocks)) / rounds), or_zero(y / rounds))
+
+
+def or_zero(squares: FloatArray) -> FloatArray:
+    """Mean squares as they are, and 0 where their inverse would not be finite."""
+    return np.where(squares > TINY_SQUARE, squares, 0.0)
 
 
 def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
@@ -129,9 +134,7 @@ def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray,
     """Which coordinates are in a block with a unit, and one over their own; the same for the outputs."""
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     coordinates, unit = np.repeat(active, blocks), np.repeat(units.blocks, blocks)
-    if units.columns is not None:
-        unit = unit * units.columns
-    unit = unit[coordinates]
+    unit = (unit if units.columns is None else unit * units.columns)[coordinates]
     scale = 1.0 / np.sqrt(np.where(unit > 0.0, unit, np.inf))
     return coordinates, scale, alive, 1.0 / np.sqrt(units.outputs[alive])
 
@@ -200,7 +203,7 @@ class Objective:
         if rows is not None and len(rows.u):
             coordinates, scale, alive, outputs = _scales(blocks, units)
             u, y = rows.u[:, : len(coordinates)][:, coordinates] * scale, rows.y[:, alive] * outputs
-            y = _and_level(y, rows.u[:, -1:]) if level else y
+            y = and_level(y, rows.u[:, -1:]) if level else y
             self.rows = rows._replace(u=np.ascontiguousarray(u), y=np.ascontiguousarray(y))
             firsts = np.flatnonzero(np.diff(rows.models, prepend=-1))
             self.row_starts = np.append(firsts, len(rows.u))
@@ -222,11 +225,8 @@ class Objective:
         totals, n = sums.moment[:, alive, -1] * outputs, sums.gram[:, -1, -1:]
         sums = sums._replace(gram=sums.gram[:, :dim, :dim], moment=sums.moment[:, :, :dim])
         scaled = in_units(sums, blocks, self.units)
-        squares = scaled.squares
-        return scaled._replace(
-            moment=_and_level(scaled.moment, ones, axis=1),
-            squares=np.concatenate([squares, n, squares + 2.0 * totals + n], axis=1),
-        )
+        squares = np.concatenate([scaled.squares, n, scaled.squares + 2.0 * totals + n], axis=1)
+        return scaled._replace(moment=and_level(scaled.moment, ones, axis=1), squares=squares)
 
     def set_known_point(
         self, log_ridge: FloatArray, inverse: FloatArray, weights: FloatArray, log_det: float
@@ -242,7 +242,7 @@ class Objective:
         if self.level:  # the weights of the output 1, the last column of u, are e - lambda A^{-1} e
             g = -np.exp(log_ridge[-1]) * inverse[:, -1:]
             g[:, :, -1] += 1.0
-            solution = _and_level(solution, g, axis=1)
+            solution = and_level(solution, g, axis=1)
         self._known = log_ridge, inverse, solution, log_det
 
     def posterior(self, log_ridge: FloatArray) -> Posterior:
@@ -283,15 +283,16 @@ class Objective:
             u, y = self.rows.u[own], self.rows.y[own]
             yield u.T @ u, y.T @ u, (y**2).sum(axis=0)
 
+    def _posterior_of_outputs(self, log_ridge: FloatArray) -> Posterior:
+        full, outputs = self.posterior(log_ridge), self.n_outputs
+        return without_level(full, outputs, SMALLEST_LEVEL * self.squares[outputs]) if self.level else full
+
     def at(self, log_ridge: FloatArray) -> _Point:
         """Value, gradient and Hessian."""
         self.evaluations += 1
         ridge = np.exp(log_ridge)
         outputs, n = self.n_outputs, len(ridge)
-        posterior = self.posterior(log_ridge)
-        if self.level:
-            posterior = _without_level(posterior, outputs, SMALLEST_LEVEL * float(self.squares[outputs]))
-        log_det, Q, trace, frobenius, norm, cross = posterior
+        log_det, Q, trace, frobenius, norm, cross = self._posterior_of_outputs(log_ridge)
         Q = np.maximum(Q, 0.0)
         log_noise = np.array([self._best_noise(float(q), log_ridge) for q in Q])
         precision = np.exp(-log_noise)
@@ -342,40 +343,6 @@ class Objective:
     def _block_pairs(self, values: FloatArray) -> FloatArray:
         """Sums over each pair of blocks along the last two axes."""
         return np.asarray(np.add.reduceat(self._blocks(values), self.starts, axis=-2))
-
-
-def _and_level(y: FloatArray, ones: FloatArray, axis: int = -1) -> FloatArray:
-    """y, 1 and y + 1 side by side."""
-    return np.concatenate([y, ones, y + ones], axis=axis)
-
-
-def _without_level(posterior: Posterior, outputs: int, least: float) -> Posterior:
-    """Integrate the level out, given the posterior of the outputs y, 1 and y + 1.
-
-    With g the weights of the output 1: the level is m = c/A_0, the weights are w - m g, and their covariance
-    P + g g^T/A_0, in units of sigma². A_0 is at least `least`: below that it is rounding.
-    """
-
-    def split(quadratic: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of a quantity that is quadratic in the output: at y, at 1, and mixed."""
-        y, one, both = quadratic[:outputs], quadratic[outputs], quadratic[outputs + 1 :]
-        return y, one, 0.5 * (both - y - one)
-
-    Q, one, c = split(posterior.residual)
-    norm, norm_g, norm_wg = split(posterior.norm)
-    cross, cross_g, cross_wg = split(posterior.cross)
-    A_0 = max(float(one), least)
-    m = c / A_0
-    along = norm_wg - m[:, None] * norm_g  # g_j·(w - m g)_j
-    m1, m2 = m[:, None], m[:, None, None]
-    return Posterior(
-        posterior.log_det + math.log(A_0),
-        Q - m * c,
-        posterior.trace + norm_g / A_0,
-        posterior.frobenius + 2.0 * cross_g / A_0 + np.outer(norm_g, norm_g) / A_0**2,
-        np.maximum(norm - m1 * (2.0 * norm_wg - m1 * norm_g), 0.0),
-        cross - m2 * (2.0 * cross_wg - m2 * cross_g) + along[:, :, None] * along[:, None, :] / A_0,
-    )
 
 
 def _minimise(objective: Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.linalg import forms
-from postserve.linalg.evidence import TINY_SQUARE, Units
+from postserve.linalg.evidence import Units, or_zero
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
     DENSE_COUNT,
@@ -170,18 +170,18 @@ class Frame:
             if kind == "none":
                 blocks[j] = moments.u_squares[block].sum() / n
             else:
-                columns[block] = _or_zero(variance[block] + (mean[block] - self.u[1, block]) ** 2)
+                columns[block] = or_zero(variance[block] + (mean[block] - self.u[1, block]) ** 2)
                 blocks[j] = np.count_nonzero(columns[block])
         outputs = variances(moments.y, moments.y_squares, n)
-        return Units(_or_zero(blocks), _or_zero(outputs), columns)
+        return Units(or_zero(blocks), or_zero(outputs), columns)
 
     def far_offset(self, moments: Moments) -> Shift:
         """The means of columns and outputs that are far from the origin; 0 for others.
 
         The first row was no typical one, or its arm has been removed, or it is forgotten.
         """
-        n, (delta, epsilon) = _rounds(moments), Shift(moments.u, moments.y)
-        delta, epsilon = delta / n, epsilon / n
+        n = _rounds(moments)
+        delta, epsilon = moments.u / n, moments.y / n
         far = delta**2 > FAR * variances(moments.u, moments.u_squares, n)
         y_far = epsilon**2 > FAR * variances(moments.y, moments.y_squares, n)
         movable = np.zeros(len(delta), dtype=np.bool_)
@@ -266,11 +266,6 @@ def variances(totals: FloatArray, squares: FloatArray, rounds: float) -> FloatAr
 def _rounds(moments: Moments) -> float:
     """Their number, not 0, so that it can divide."""
     return max(moments.rounds, float(np.finfo(np.float64).tiny))
-
-
-def _or_zero(squares: FloatArray) -> FloatArray:
-    """Mean squares as they are, and 0 where their inverse would not be finite."""
-    return np.where(squares > TINY_SQUARE, squares, 0.0)
 
 
 def _shrunk(mean: FloatArray, variance: FloatArray, rounds: float) -> FloatArray:

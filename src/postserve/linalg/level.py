@@ -93,13 +93,9 @@ class LevelModels(RidgeModels):
 
         The level is drawn once for all rows.
         """
-        own = super().inverse_of(models, block, block)
-        solved = super().solve(U, models)
-        within = np.matmul(moves[:, :, None], own)[:, :, 0]
-        squares = np.vecdot(U, solved) + np.vecdot(moves, 2.0 * solved[:, block] + within)
-        own_draws = np.sqrt(np.maximum(squares, 0.0)) * rng.standard_normal(moves.shape[:2])
+        own = super().deviations(U, models, block, moves, rng)
         tilts = self._tilts(U, models) + np.vecdot(moves, self._h(models)[:, block])
-        return np.asarray(own_draws + self._spread * rng.standard_normal((len(moves), 1)) * tilts)
+        return np.asarray(own + self._spread * rng.standard_normal((len(moves), 1)) * tilts)
 
     @property
     def _spread(self) -> float:

@@ -229,8 +229,8 @@ class Regressions:
 
         In draw m, moves[m, i] is added to row i in that block. Models are independent of each other.
         """
-        solved = self.solve(U, models)
-        within = np.matmul(moves[:, :, None], self.inverse_of(models, block, block))[:, :, 0]
+        solved = Regressions.solve(self, U, models)  # its own part, where a level adds another
+        within = np.matmul(moves[:, :, None], Regressions.inverse_of(self, models, block, block))[:, :, 0]
         squares = np.vecdot(U, solved) + np.vecdot(moves, 2.0 * solved[:, block] + within)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * rng.standard_normal(moves.shape[:2]))
 
