@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -23,7 +22,7 @@ TIMEOUT = 30
 
 Call = Callable[[], Any]
 Start = Callable[[Call], tuple[Any, Call]]
-"""Send a call: its future, and what cancels it."""
+"""Send a call: its future, and what cancels it if it has not begun."""
 
 
 class Cluster(ParallelBackendBase):
@@ -36,9 +35,11 @@ class Cluster(ParallelBackendBase):
 
     supports_retrieve_callback = True  # so that joblib can hand results out as they come
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, ahead: int | str) -> None:
         super().__init__()
         self._start = start
+        self.ahead = ahead
+        """How many calls joblib may send before the first result."""
         self._cancels: dict[Any, Call] = {}
 
     def effective_n_jobs(self, n_jobs: int) -> int:
@@ -68,7 +69,7 @@ class Cluster(ParallelBackendBase):
             self._cancels.pop(future, lambda: None)()
 
 
-def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
+def on_dask(spec: str, address: str, stack: ExitStack) -> Cluster:
     """The scheduler at the address, or one of our own on the loopback, with one process per core."""
     from distributed import Client, LocalCluster
 
@@ -92,7 +93,7 @@ def on_dask(spec: str, address: str, stack: ExitStack) -> Start:
         future = client.submit(load_and_call, cloudpickle.dumps(call), pure=False)
         return future, future.cancel
 
-    return start
+    return Cluster(start, "all")
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def on_ray(spec: str, address: str, stack: ExitStack) -> Start:
+def on_ray(spec: str, address: str, stack: ExitStack) -> Cluster:
     """The cluster at the address, or one of our own on the loopback, with one process per core."""
     settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     environment = {"RAY_USAGE_STATS_ENABLED": "0"}
@@ -130,9 +131,12 @@ def on_ray(spec: str, address: str, stack: ExitStack) -> Start:
 
     def start(call: Call) -> tuple[Any, Call]:
         ref = remote.remote(cloudpickle.dumps(call))
-        return ref.future(), partial(ray.cancel, ref, force=True)
+        return ref.future(), lambda: None
 
-    return start
+    # Ray 2.60 may abort this process when a call is cancelled just as it begins, and with force may end a
+    # worker that is in another call by then. So nothing is cancelled, and little is sent ahead.
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return Cluster(start, 2 * max(1, int(resources["CPU"])))
 
 
 def _load_and_call() -> Callable[[bytes], tuple[Any, Exception | None]]:

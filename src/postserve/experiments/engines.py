@@ -76,7 +76,8 @@ def open_engine(spec: str) -> Iterator[RunAll]:
 
             start = clusters.on_dask if name == "dask" else clusters.on_ray
             # Any number but 1, for which joblib would stay in this process: the cluster knows its own size.
-            backend, n_jobs, ahead = clusters.Cluster(start(spec, value, stack)), 2, "all"
+            backend, n_jobs = start(spec, value, stack), 2
+            ahead = backend.ahead
         runs: WeakSet[Generator[Any, None, None]] = WeakSet()
 
         def run_all(function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
