@@ -451,7 +451,7 @@ def set_sums(models: HybridModels, sums: evidence.Sums) -> None:
 
 def of_rounds(models: HybridModels) -> evidence.Units:
     """The units of both levels are the same: those of u."""
-    units = models.units()
+    units = models.units(models.moments())
     own, shared = np.split(units.blocks, 2)
     assert np.array_equal(own, shared)
     return evidence.Units(own, units.outputs)
@@ -515,7 +515,7 @@ def test_the_schedule_is_that_of_the_plain_models() -> None:
     fits = []
     for n in range(1, 40):
         models.update(n % 10, rng.standard_normal(DIM), rng.standard_normal(1))
-        at_centre = np.allclose(models.prior.block_ridge, 0.04 * models.units().blocks)
+        at_centre = np.allclose(models.prior.block_ridge, 0.04 * models.units(models.moments()).blocks)
         assert at_centre == (n < 10)  # max(8, n_arms)
         if n in (1, 9, 10, 39):
             require_equal(models, least=1e-8)

@@ -10,7 +10,6 @@ import pytest
 from postserve.linalg.frame import Frame, Moments
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.level import LevelModels
-from postserve.linalg.level_evidence import without_level
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
 from postserve.types import FloatArray, IntArray
@@ -126,8 +125,8 @@ def flat_evidence(models: LevelModels, U: FloatArray, arms: IntArray, y: FloatAr
 
 def at_prior(models: LevelModels, log_ridge: FloatArray, noise: float) -> float:
     """The evidence alone, without hyperprior, at this prior: what `Objective` computes."""
-    objective = models.objective(models.units(), None)
-    posterior = without_level(objective.posterior(log_ridge), 1, 0.0)
+    objective = models.objective(models.units(models.moments()), None)
+    posterior = objective.posterior_of_outputs(log_ridge)
     unit = float(objective.units.outputs[0])
     fit = objective._degrees * np.log(noise / unit) + float(posterior.residual[0]) * unit / noise
     return float(0.5 * (fit + posterior.log_det))
@@ -141,7 +140,7 @@ def test_the_evidence_integrates_the_level_out(n: int) -> None:
     y, values = models.frame.outputs(Y)[:, 0], []
     for factor, noise in ((1.0, 0.1), (3.0, 0.5), (0.2, 2.0)):
         ridge = models.prior.block_ridge * [factor, 1.0, 1.0 / factor]
-        log_ridge = np.log(ridge / models.units().blocks)
+        log_ridge = np.log(ridge / models.units(models.moments()).blocks)
         sizes = np.array(models.prior.sizes)
         models.set_prior(np.repeat(ridge, sizes) * models.prior.columns)
         values.append((at_prior(models, log_ridge, noise), flat_evidence(models, U, arms, y, noise)))
@@ -153,7 +152,7 @@ def test_the_evidence_integrates_the_level_out(n: int) -> None:
 @pytest.mark.parametrize("name", MAKERS)
 def test_derivatives_of_the_evidence(name: str) -> None:
     models = teach(MAKERS[name](), *rows(40))
-    objective = models.objective(models.units(), None)
+    objective = models.objective(models.units(models.moments()), None)
     centre = np.random.default_rng(0).normal(size=int((objective.units.blocks > 0.0).sum())) - 1.0
     here, step = objective.at(centre), 1e-5
     for i, way in enumerate(np.eye(len(centre))):
@@ -165,7 +164,7 @@ def test_derivatives_of_the_evidence(name: str) -> None:
 
 def test_the_prior_in_force_is_read_from_the_caches() -> None:
     models = teach(level_models(), *rows(200))
-    units, start = models.units(), models.prior.block_ridge
+    units, start = models.units(models.moments()), models.prior.block_ridge
     plain, known = models.objective(units, None), models.objective(units, start)
     one, other = (each.at(np.log(start / units.blocks)) for each in (plain, known))
     assert known._known is not None

@@ -175,17 +175,18 @@ def test_what_the_evidence_asks_of_rows_is_what_it_asks_of_sums(
     )
     assert not lost.any()
     wanted = [part * 0.0 for part in parts]
-    compiled = [part * 0.0 for part in parts]
+    of_sums, compiled = np.zeros(outputs), [part * 0.0 for part in parts]
     for first, last in pairwise(starts):
         u, y = U[first:last], Y[first:last]
         factor = factorise(u.T @ u, ridge, y.T @ u)
         log_det -= factor.log_det - np.log(ridge).sum()
-        residual -= (y**2).sum(axis=0) - np.vecdot(y.T @ u, factor.solution)
-        evidence_kernels.add_blocks(factor.inverse, factor.solution, edges, *compiled)
+        moments, squares = (y.T @ u)[None], (y**2).sum(axis=0)[None]
+        found = factor.inverse[None], factor.solution[None]
+        evidence_kernels.add_blocks(*found, moments, squares, edges, of_sums, *compiled)
         plain = reference.blocks(factor.inverse, factor.solution, edges)
         wanted = [total + part for total, part in zip(wanted, plain, strict=True)]
     assert log_det == pytest.approx(0.0, abs=1e-9)
-    assert np.allclose(residual, 0.0, atol=1e-9)
+    assert np.allclose(residual, of_sums, atol=1e-9)
     for rows, sums, total in zip(parts, compiled, wanted, strict=True):
         assert np.allclose(sums, total, rtol=1e-9, atol=1e-12)
         assert np.allclose(rows, total, rtol=1e-7, atol=1e-9)
@@ -364,7 +365,7 @@ def test_what_is_known_at_the_start_spares_a_factorisation_and_changes_nothing()
     for i in range(60):
         u = rng.normal(size=5) * [1.0, 20.0, 3.0, 0.1, 1.0]
         models.update(i % 3, u, np.array([u.sum() + rng.normal()]))
-    places, units, full = models.storage.owner[:3], models.units(), slice(0, 5)
+    places, units, full = models.storage.owner[:3], models.units(models.moments()), slice(0, 5)
     start = np.log(models.prior.block_ridge / units.blocks)
     plain, known = (evidence.Objective(sums_of(models, places), [3, 2], units) for _ in range(2))
     log_det = float(models.log_det[places].sum())

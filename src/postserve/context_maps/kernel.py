@@ -250,7 +250,7 @@ class KernelMap(RegressionMap):
 
 def _surprisal(models: RidgeModels) -> float:
     """The negative logarithm of the evidence, up to a constant."""
-    units = models.units()
+    units = models.units(models.moments())
     known = units.blocks > 0.0
     ridge = models.prior.block_ridge[: len(known)]
     return models.objective(units, None).at(np.log(ridge[known] / units.blocks[known])).value

@@ -17,8 +17,7 @@ outputs given the level, in units of sigma², it needs A_0 = 1^T M 1 and c = 1^T
 is enough to regress three outputs, y, 1 and y + 1: each of these is quadratic in the output.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,19 +25,12 @@ import numpy.typing as npt
 
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.kernels import evidence as kernels
+from postserve.linalg.kernels.evidence import CENTRE_NOISE, LOG_FLOOR
 from postserve.linalg.kernels.models import MAX_LOSS
-from postserve.linalg.level_evidence import and_level, without_level
 from postserve.types import BoolArray, FloatArray, IntArray
 
-CENTRE_NOISE = 0.01
-"""p0: the noise is a hundredth of an output's unit; blocks share 1 equally, unless they have `parts`."""
-SD_NOISE, SD_BLOCK = 3.0, 2.0
-LOG_FLOOR = float(np.log(1e-8))
-"""The least log sigma², in units of v_r: noiseless rewards drive it to minus infinity."""
 TINY_SQUARE = 1e-200
 """A second moment below this counts as zero: its inverse squared must be finite."""
-SMALLEST_LEVEL = 1e-14
-"""A floor on A_0 for each round, of which it is a difference."""
 MAX_EVALUATIONS = 20
 LONGEST_STEP = 4.0
 FLATTEST = 0.01
@@ -160,7 +152,7 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     if not active.any() or not alive.any():
         return centre(units, objective.parts)
-    log_ridge = objective.log_noise_centre - objective.log_tau2_centre
+    log_ridge = np.log(CENTRE_NOISE) - objective.log_tau2_centre
     if start is not None:
         known = start[active] > 0.0
         log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
@@ -193,7 +185,8 @@ class Objective:
         pulled = sums.pulls > 0.0  # arms never pulled contribute nothing
         self.units, self.level = units, level
         self.n_outputs = int((units.outputs > 0.0).sum())
-        scaled = self._scaled(Sums(*(part[pulled] for part in sums)), blocks)
+        sums = sums if pulled.all() else Sums(*(part[pulled] for part in sums))
+        scaled = self._scaled(sums, blocks)
         self.sizes = np.array(blocks)[units.blocks > 0.0]
         self.starts = _starts(self.sizes)
         self.gram, self.moment, self.dense_squares = scaled.gram, scaled.moment, scaled.squares
@@ -210,7 +203,6 @@ class Objective:
             self.squares += (self.rows.y**2).sum(axis=0)
             self.rounds += rows.rounds
         self.n_weights = (len(self.gram) + len(self.row_starts) - 1) * self.sizes
-        self.log_noise_centre = float(np.log(CENTRE_NOISE))
         self.parts = equal_parts(len(units.blocks)) if parts is None else parts
         self.log_tau2_centre = -np.log(self.parts[units.blocks > 0.0])
         self.evaluations = 0
@@ -260,81 +252,53 @@ class Objective:
                 self.row_starts, u, y, ridge, edges, MAX_LOSS, *work, lost, residual, *parts
             )
             log_det += float((~lost).sum() * (self.sizes * log_ridge).sum())
-        known = self._known if self._known and np.array_equal(log_ridge, self._known[0]) else None
-        for i, (gram, moment, squares) in enumerate(self._full_sums(lost)):
-            if known and i < len(known[1]):
-                inverse, solution = known[1][i], known[2][i]
-            else:
-                factor = factorise(gram, ridge, moment)
-                inverse, solution = factor.inverse, factor.solution
-                log_det += factor.log_det
-            residual += squares - np.vecdot(moment, solution)
-            kernels.add_blocks(inverse, solution, edges, *parts)
-        if known:
-            log_det += known[3] + len(known[1]) * float((self.sizes * log_ridge).sum())
-        return Posterior(log_det, residual, *parts)
-
-    def _full_sums(self, lost: BoolArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Gram, moment and squares of each dense model, and of those with rows that lost digits."""
-        yield from zip(self.gram, self.moment, self.dense_squares, strict=True)
         for arm in np.flatnonzero(lost):
             assert self.rows is not None  # some were lost
             own = slice(self.row_starts[arm], self.row_starts[arm + 1])
             u, y = self.rows.u[own], self.rows.y[own]
-            yield u.T @ u, y.T @ u, (y**2).sum(axis=0)
+            moment, squares = y.T @ u, (y**2).sum(axis=0)
+            factor = factorise(u.T @ u, ridge, moment)
+            log_det += factor.log_det
+            sums = moment[None], squares[None]
+            kernels.add_blocks(factor.inverse[None], factor.solution[None], *sums, edges, residual, *parts)
+        if self._known and np.array_equal(log_ridge, self._known[0]):
+            _, inverse, solution, known_log_det = self._known
+            log_det += known_log_det + len(inverse) * float((self.sizes * log_ridge).sum())
+        else:
+            inverse, solution = np.empty(self.gram.shape), np.empty(self.moment.shape)
+            for i, (gram, moment) in enumerate(zip(self.gram, self.moment, strict=True)):
+                factor = factorise(gram, ridge, moment)
+                inverse[i], solution[i] = factor.inverse, factor.solution
+                log_det += factor.log_det
+        sums = self.moment, self.dense_squares
+        kernels.add_blocks(inverse, solution, *sums, edges, residual, *parts)
+        return Posterior(log_det, residual, *parts)
 
-    def _posterior_of_outputs(self, log_ridge: FloatArray) -> Posterior:
-        full, outputs = self.posterior(log_ridge), self.n_outputs
-        return without_level(full, outputs, SMALLEST_LEVEL * self.squares[outputs]) if self.level else full
+    def posterior_of_outputs(self, log_ridge: FloatArray) -> Posterior:
+        """`posterior` with the level, if there is one, integrated out."""
+        full = self.posterior(log_ridge)
+        if not self.level:
+            return full
+        log_level = kernels.integrate_level(self.n_outputs, float(self.squares[self.n_outputs]), *full[1:])
+        return full._replace(log_det=full.log_det + log_level)
 
     def at(self, log_ridge: FloatArray) -> _Point:
         """Value, gradient and Hessian."""
         self.evaluations += 1
-        ridge = np.exp(log_ridge)
-        outputs, n = self.n_outputs, len(ridge)
-        log_det, Q, trace, frobenius, norm, cross = self._posterior_of_outputs(log_ridge)
-        Q = np.maximum(Q, 0.0)
-        log_noise = np.array([self._best_noise(float(q), log_ridge) for q in Q])
-        precision = np.exp(-log_noise)
-        off_noise = (log_noise - self.log_noise_centre) / SD_NOISE
-        off_tau2 = (log_noise[:, None] - log_ridge - self.log_tau2_centre) / SD_BLOCK
-        hyperprior = float((off_noise**2).sum() + (off_tau2**2).sum())
-        fit = float((self._degrees * log_noise + Q * precision).sum())
-        value = 0.5 * (fit + outputs * log_det + hyperprior)
-
-        shrink = ridge * norm * precision[:, None]
-        gradient = 0.5 * (outputs * (ridge * trace - self.n_weights) + shrink.sum(axis=0))
-        gradient -= off_tau2.sum(axis=0) / SD_BLOCK
-        inner = 0.5 * outputs * frobenius + np.einsum("o,oij->ij", precision, cross)
-        diagonal = 0.5 * (outputs * ridge * trace + shrink.sum(axis=0)) + outputs / SD_BLOCK**2
-        hessian = np.diag(diagonal) - np.outer(ridge, ridge) * inner
-        # The best sigma² follows lambda, which lowers the curvature (a Schur complement).
-        mixed = -0.5 * shrink - SD_BLOCK**-2
-        slope = -mixed / (0.5 * Q * precision + SD_NOISE**-2 + n * SD_BLOCK**-2)[:, None]
-        slope[log_noise <= LOG_FLOOR] = 0.0
-        hessian += mixed.T @ slope
-        rounding = 1e-14 * (float((self.squares[:outputs] * precision).sum()) + abs(value))
-        return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, slope)
+        outputs, n = self.n_outputs, len(log_ridge)
+        log_det, *parts = self.posterior_of_outputs(log_ridge)
+        log_noise, gradient = np.zeros(outputs), np.zeros(n)
+        hessian, noise_slope = np.zeros((n, n)), np.zeros((outputs, n))
+        arrays = (*parts, log_noise, gradient, hessian, noise_slope)
+        centre, weights, degrees = self.log_tau2_centre, self.n_weights, self._degrees
+        value = kernels.differentiate(log_ridge, centre, weights, degrees, log_det, *arrays)
+        rounding = 1e-14 * (float((self.squares[:outputs] * np.exp(-log_noise)).sum()) + abs(value))
+        return _Point(log_ridge, log_noise, value, rounding, gradient, hessian, noise_slope)
 
     @property
     def _degrees(self) -> float:
         """The number of rounds, less one for a level; where rounds were forgotten, not below half of them."""
         return max(self.rounds - 1.0, 0.5 * self.rounds) if self.level else self.rounds
-
-    def _best_noise(self, Q: float, log_ridge: FloatArray) -> float:
-        """The minimum over log sigma² for fixed lambda: convex in one number, without factorisation."""
-        stiffness = SD_NOISE**-2 + len(log_ridge) * SD_BLOCK**-2
-        pull = SD_NOISE**-2 * self.log_noise_centre
-        pull += SD_BLOCK**-2 * float((log_ridge + self.log_tau2_centre).sum())
-        share = Q / self._degrees
-        s = max(math.log(share) if share > 0.0 else LOG_FLOOR, LOG_FLOOR)
-        for _ in range(100):
-            excess = 0.5 * Q * math.exp(-s)
-            step = -(0.5 * self._degrees - excess + stiffness * s - pull) / (excess + stiffness)
-            s = max(s + min(max(step, -1.0), 1.0), LOG_FLOOR)
-            if abs(step) <= 1e-13 * max(abs(s), 1.0) or (s == LOG_FLOOR and step < 0.0):
-                break
-        return s
 
     def _blocks(self, values: FloatArray) -> FloatArray:
         """Sums over each block along the last axis."""
@@ -343,6 +307,11 @@ class Objective:
     def _block_pairs(self, values: FloatArray) -> FloatArray:
         """Sums over each pair of blocks along the last two axes."""
         return np.asarray(np.add.reduceat(self._blocks(values), self.starts, axis=-2))
+
+
+def and_level(y: FloatArray, ones: FloatArray, axis: int = -1) -> FloatArray:
+    """y, 1 and y + 1 side by side."""
+    return np.concatenate([y, ones, y + ones], axis=axis)
 
 
 def _minimise(objective: Objective, log_ridge: FloatArray, tolerance: float) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,8 @@ constant 1: with it a move is a linear map of the rows, u' = u - delta·1, and s
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,7 +46,8 @@ FAR = 100.0
 """If the square of an offset is so many variances, the origin moves to the centre: it costs digits."""
 
 
-class Moments(NamedTuple):
+@dataclass(frozen=True)
+class Moments:
     """The sums over all rounds of u_k, u_k², y_o, y_o², and the number of rounds."""
 
     u: FloatArray
@@ -62,6 +65,35 @@ class Moments(NamedTuple):
             self.y_squares + other.y_squares,
             self.rounds + other.rounds,
         )
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The mean of each column of u."""
+        return self.u / self._divisor
+
+    @cached_property
+    def mean_square(self) -> FloatArray:
+        """The mean square of each column of u."""
+        return self.u_squares / self._divisor
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """The variance of each column of u."""
+        return _variance(self.mean, self.mean_square)
+
+    @cached_property
+    def y_mean(self) -> FloatArray:
+        """The mean of each output."""
+        return self.y / self._divisor
+
+    @cached_property
+    def y_variance(self) -> FloatArray:
+        """The variance of each output."""
+        return _variance(self.y_mean, self.y_squares / self._divisor)
+
+    @property
+    def _divisor(self) -> float:
+        return max(self.rounds, float(np.finfo(np.float64).tiny))
 
 
 class Shift(NamedTuple):
@@ -148,46 +180,45 @@ class Frame:
 
     def renew(self, moments: Moments) -> Shift:
         """Move the offset to the present means; `moments` are from the origin. Returns how far it moved."""
-        n, (origin, before), y_before = _rounds(moments), self.u.copy(), self.y[1].copy()
-        mean, variance = moments.u / n, variances(moments.u, moments.u_squares, n)
+        u, y, mean, n = self.u, self.y, moments.mean, moments.rounds
+        (origin, before), y_before = u.copy(), y[1].copy()
         for block, kind in self.kinds:
             if kind == "full":
-                self.u[1, block] = mean[block]
+                u[1, block] = mean[block]
             elif kind == "shrunk":
-                self.u[1, block] = _shrunk(origin[block] + mean[block], variance[block], n) - origin[block]
-        self.y[1] = moments.y / n
-        return Shift(self.u[1] - before, self.y[1] - y_before)
+                centre = _shrunk(origin[block] + mean[block], moments.variance[block], n)
+                u[1, block] = centre - origin[block]
+        y[1] = moments.y_mean
+        return Shift(u[1] - before, y[1] - y_before)
 
     def units(self, moments: Moments) -> Units:
         """The units of rounds in this frame.
 
         Outputs in variances, the columns of centred blocks in their own.
         """
-        n = _rounds(moments)
-        mean, variance = moments.u / n, variances(moments.u, moments.u_squares, n)
-        columns, blocks = np.ones(len(mean)), np.empty(len(self.kinds))
+        off = moments.mean - self.u[1]
+        columns, blocks = np.ones(len(off)), np.empty(len(self.kinds))
         for j, (block, kind) in enumerate(self.kinds):
             if kind == "none":
-                blocks[j] = moments.u_squares[block].sum() / n
+                blocks[j] = moments.mean_square[block].sum()
             else:
-                columns[block] = or_zero(variance[block] + (mean[block] - self.u[1, block]) ** 2)
+                columns[block] = or_zero(moments.variance[block] + off[block] ** 2)
                 blocks[j] = np.count_nonzero(columns[block])
-        outputs = variances(moments.y, moments.y_squares, n)
-        return Units(or_zero(blocks), or_zero(outputs), columns)
+        return Units(or_zero(blocks), or_zero(moments.y_variance), columns)
 
-    def far_offset(self, moments: Moments) -> Shift:
-        """The means of columns and outputs that are far from the origin; 0 for others.
+    def far_offset(self, moments: Moments) -> Shift | None:
+        """The means of columns and outputs that are far from the origin, 0 for others; None if none is.
 
         The first row was no typical one, or its arm has been removed, or it is forgotten.
         """
-        n = _rounds(moments)
-        delta, epsilon = moments.u / n, moments.y / n
-        far = delta**2 > FAR * variances(moments.u, moments.u_squares, n)
-        y_far = epsilon**2 > FAR * variances(moments.y, moments.y_squares, n)
-        movable = np.zeros(len(delta), dtype=np.bool_)
+        delta, epsilon = moments.mean, moments.y_mean
+        far = delta**2 > FAR * moments.variance
+        y_far = epsilon**2 > FAR * moments.y_variance
         for block, kind in self.kinds:
-            movable[block] = kind != "none"
-        return Shift(np.where(far & movable, delta, 0.0), np.where(y_far, epsilon, 0.0))
+            far[block] &= kind != "none"
+        if not (far.any() or y_far.any()):
+            return None
+        return Shift(np.where(far, delta, 0.0), np.where(y_far, epsilon, 0.0))
 
     def move_origin(self, shift: Shift) -> None:
         """Move the origin; the centre stays."""
@@ -256,16 +287,10 @@ def parts_of(array: FloatArray, n_outputs: int) -> tuple[FloatArray, FloatArray]
     return array[LEVEL_SIZE:end].reshape(2, -1), array[end:].reshape(2, -1)
 
 
-def variances(totals: FloatArray, squares: FloatArray, rounds: float) -> FloatArray:
-    """The variance of each column from its sums; exactly 0 where it is within rounding of it."""
-    mean_square = squares / rounds
-    variance = mean_square - (totals / rounds) ** 2
+def _variance(mean: FloatArray, mean_square: FloatArray) -> FloatArray:
+    """The variance of each column; exactly 0 where it is within rounding of it."""
+    variance = mean_square - mean**2
     return np.where(variance > CONSTANT * mean_square, variance, 0.0)
-
-
-def _rounds(moments: Moments) -> float:
-    """Their number, not 0, so that it can divide."""
-    return max(moments.rounds, float(np.finfo(np.float64).tiny))
 
 
 def _shrunk(mean: FloatArray, variance: FloatArray, rounds: float) -> FloatArray:
@@ -279,7 +304,7 @@ def _shrunk(mean: FloatArray, variance: FloatArray, rounds: float) -> FloatArray
 
 
 def moments(storage: Storage) -> Moments:
-    """The moments of all models, whose last column is the constant."""
+    """The moments of all models; the sums of u and y only where the last column is the constant."""
     dense, dim = slice(0, storage.counts[DENSE_COUNT]), len(storage.prior)
     gram, moment = storage.symmetric[SUMS, dense], storage.vectors[SUMS, dense]
     u, u_squares = gram[:, -dim:].sum(axis=0), forms.diagonal(gram, dim).sum(axis=0)

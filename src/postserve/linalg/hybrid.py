@@ -36,7 +36,7 @@ from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
 from postserve.linalg.regressions import Ellipsoid, LocalProjection, Projection, Regressions
-from postserve.linalg.ridge import second_moments, sums_of
+from postserve.linalg.ridge import sums_of
 from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
@@ -285,20 +285,21 @@ class HybridModels(HasFrame):
 
     # What the prior needs of its learner
 
-    def move_frame(self) -> evidence.Units:
-        """Move the frame, if there is one, to the present means; returns the units there."""
+    def moments(self) -> Moments:
+        """The moments of all rounds, removed arms' too."""
+        return moments(self.own.storage).plus(self._departed.moments())
+
+    def move_frame(self, sums: Moments) -> evidence.Units:
+        """Move the frame, if there is one, to the means; returns the units there."""
         if self.frame is not None:
-            self._departed = self._departed.moved(self.frame.renew(self._moments()))
-            far = self.frame.far_offset(self._moments())
-            if far.delta.any() or far.epsilon.any():
+            self._departed = self._departed.moved(self.frame.renew(sums))
+            far = self.frame.far_offset(sums)
+            if far is not None:
                 move(self.own.storage, far)
                 self.frame.move_origin(far)
                 self._departed = self._departed.from_origin(far)
-        return self.units()
-
-    def _moments(self) -> Moments:
-        """The moments of all rounds, removed arms' too."""
-        return moments(self.own.storage).plus(self._departed.moments())
+                sums = self.moments()
+        return self.units(sums)
 
     def take_prior(self) -> None:
         """Renew every cache under the present prior, and the shared sums from the arms'."""
@@ -312,13 +313,11 @@ class HybridModels(HasFrame):
         for level, (ridge, zero_inputs) in zip((self.own, self.shared), levels, strict=True):
             level.set_prior(ridge, zero_inputs)
 
-    def units(self) -> evidence.Units:
-        """The units of all rounds, removed arms' too."""
+    def units(self, sums: Moments) -> evidence.Units:
+        """The units of rounds with these moments."""
         if self.frame is not None:
-            return both_levels(self.frame.units(self._moments()), flat=True)
-        (u, y, rounds), gone = second_moments(self.own), self._departed
-        rounds += float(gone.pulls[0])
-        return both_levels(evidence.mean_squares(u + gone.u_squares, y + gone.y_squares, rounds, self._sizes))
+            return both_levels(self.frame.units(sums), flat=True)
+        return both_levels(evidence.mean_squares(sums.u_squares, sums.y_squares, sums.rounds, self._sizes))
 
     def objective(self, units: evidence.Units, start: FloatArray | None) -> HybridObjective:
         """The evidence of all rounds."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.linalg import evidence
+from postserve.linalg.frame import Moments
 from postserve.state import Arrays, Stored
 from postserve.types import BoolArray, FloatArray, IntArray, Prior, Ridge
 from postserve.validation import number, one_of
@@ -51,8 +52,11 @@ class Learner(Protocol):
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """Learn rows under the present prior."""
 
-    def units(self) -> evidence.Units:
-        """The units of all rounds, in the frame in force."""
+    def moments(self) -> Moments:
+        """The moments of all rounds, from the frame's origin."""
+
+    def units(self, sums: Moments) -> evidence.Units:
+        """The units of rounds with these moments, in the frame in force."""
 
     def objective(self, units: evidence.Units, start: FloatArray | None) -> evidence.Objective:
         """The evidence of what was learnt.
@@ -60,8 +64,8 @@ class Learner(Protocol):
         At `start`, the lambda of each block if given, it is in the caches.
         """
 
-    def move_frame(self) -> evidence.Units:
-        """Move the frame, if there is one, to the present means.
+    def move_frame(self, sums: Moments) -> evidence.Units:
+        """Move the frame, if there is one, to the means.
 
         Returns the units there. `take_prior` follows.
         """
@@ -184,7 +188,7 @@ class BlockPrior:
     def renew(self, learner: Learner) -> None:
         """Refit, starting from the prior in force; before the first refit, take p0 at the present moments."""
         if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
-            units = self._take_columns(learner.move_frame())
+            units = self._take_columns(learner.move_frame(learner.moments()))
             self._adopt(evidence.centre(units, self._learnt(self.parts)), learner)
             self.followed_at = self.updates
         else:
@@ -198,14 +202,15 @@ class BlockPrior:
     def _fit(self, learner: Learner, tolerance: float, *, warm: bool) -> None:
         """Fit, and move the frame: last where caches hold the evidence at a warm start, else first."""
         start = self._learnt(np.where(self.zero_blocks, 0.0, self.block_ridge)) if warm else None
-        units = learner.units()
+        sums = learner.moments()
+        units = learner.units(sums)
         in_force = warm and not self._waits_for_units and self._still_fits(units)
         if not in_force:
-            units = self._take_columns(learner.move_frame())
+            units = self._take_columns(learner.move_frame(sums))
         objective = learner.objective(units, start if in_force else None)
         fit = evidence.maximise(objective, tolerance=tolerance, start=start)
         if in_force:
-            self._take_columns(learner.move_frame())
+            self._take_columns(learner.move_frame(sums))
         self._adopt(fit, learner)
         self.fitted_at = self.updates
 

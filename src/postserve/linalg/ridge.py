@@ -123,13 +123,16 @@ class RidgeModels(HasFrame, Regressions):
 
     # What the prior needs of its learner
 
-    def move_frame(self) -> evidence.Units:
-        """Move the frame, if there is one, to the present means; returns the units there."""
-        if self.frame is None:
-            return self.units()
-        sums = moments(self.storage)
-        self.frame.renew(sums)
-        return self._units_of(self._with_digits(sums))
+    def moments(self) -> Moments:
+        """The moments of all rounds."""
+        return moments(self.storage)
+
+    def move_frame(self, sums: Moments) -> evidence.Units:
+        """Move the frame, if there is one, to the means; returns the units there."""
+        if self.frame is not None:
+            self.frame.renew(sums)
+            sums = self._with_digits(sums)
+        return self.units(sums)
 
     def keep_digits(self) -> None:
         """Move the origin if it is far from the rows, of which the first may be no more.
@@ -137,31 +140,27 @@ class RidgeModels(HasFrame, Regressions):
         Caches do not change.
         """
         if self.frame is not None:
-            self._with_digits(moments(self.storage))
+            self._with_digits(self.moments())
 
     def _with_digits(self, sums: Moments) -> Moments:
         """The moments after `keep_digits`, given those before it."""
         assert self.frame is not None
         far = self.frame.far_offset(sums)
-        if not (far.delta.any() or far.epsilon.any()):
+        if far is None:
             return sums
         move(self.storage, far)
         self.frame.move_origin(far)
-        return moments(self.storage)
+        return self.moments()
 
     def take_prior(self) -> None:
         """Renew every cache under the present prior."""
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
         self.refactorise()
 
-    def units(self) -> evidence.Units:
-        """The units of all rounds, of the blocks that have a lambda to learn."""
+    def units(self, sums: Moments) -> evidence.Units:
+        """The units of rounds with these moments, of the blocks that have a lambda to learn."""
         if self.frame is None:
-            return evidence.mean_squares(*second_moments(self), self.prior.sizes)
-        return self._units_of(moments(self.storage))
-
-    def _units_of(self, sums: Moments) -> evidence.Units:
-        assert self.frame is not None
+            return evidence.mean_squares(sums.u_squares, sums.y_squares, sums.rounds, self.prior.sizes)
         units = self.frame.units(sums)
         if not self.prior.flat or units.columns is None:
             return units
@@ -229,15 +228,6 @@ def one_regression(
            [2.]])
     """
     return RidgeModels(1, blocks, n_outputs=n_outputs, ridge=ridge, most_rows=0, centring=centring)
-
-
-def second_moments(models: Regressions) -> tuple[FloatArray, FloatArray, float]:
-    """The sums of u_k² and of y_o² over all models, and the number of rounds."""
-    storage = models.storage
-    dense = forms.diagonal(storage.symmetric[SUMS, : storage.counts[DENSE_COUNT]], models.dim)
-    rows = storage.rows[SUMS, forms.live_rows(storage)]
-    u = dense.sum(axis=0) + (rows**2).sum(axis=0)
-    return u, models.squares.sum(axis=0), float(models.pulls.sum())
 
 
 def sums_of(models: Regressions, at: IntArray) -> evidence.Sums:
