@@ -166,6 +166,14 @@ class ShapesBall(Protocol):
 
 
 @runtime_checkable
+class HasSpread(Protocol):
+    """Knows the posterior of phi(x), coordinate by coordinate."""
+
+    def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviation of each coordinate of phi(x), of shape (len(arms), dim_z)."""
+
+
+@runtime_checkable
 class HasUntaught(Protocol):
     """Cannot say where z lies before the first one came."""
 

@@ -35,7 +35,7 @@ ArmRadius: TypeAlias = Literal["posterior", "determinant", "closed_form"] | floa
 Exploration: TypeAlias = Literal["auto"] | float
 MapRadius: TypeAlias = Literal["posterior", "determinant", "assumption"] | float
 Model: TypeAlias = Literal["disjoint", "shared", "hybrid"]
-Optimism: TypeAlias = Literal["plugin", "joint", "bound"]
+Optimism: TypeAlias = Literal["plugin", "posterior", "joint", "bound"]
 MissingZ: TypeAlias = Literal["raise", "impute", "drop"]
 
 

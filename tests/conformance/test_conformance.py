@@ -99,6 +99,7 @@ POLICIES: dict[str, Make] = {
     "PoLinUCB": lambda: PoLinUCB(3, ridge_map()),
     "PoLinUCB-number": lambda: PoLinUCB(3, ridge_map(ridge=1.0), ridge=1.0, arm_radius=0.5),
     "PoLinUCB-joint": lambda: PoLinUCB(3, ridge_map(), optimism="joint"),
+    "PoLinUCB-posterior": lambda: PoLinUCB(3, ridge_map(), optimism="posterior", prior_weights=[2.0, -1.0]),
     "PoLinUCB-bound": lambda: PoLinUCB(3, ridge_map(), optimism="bound", intercept=True),
     "PoLinUCB-theory": lambda: PoLinUCB(
         3,
@@ -112,9 +113,9 @@ POLICIES: dict[str, Make] = {
     "PoLinUCB-NetworkMap": lambda: PoLinUCB(3, MAPS["NetworkMap"](), optimism="joint"),
     "PoLinUCB-SklearnMap": lambda: PoLinUCB(3, MAPS["SklearnMap-refits"]()),
     "PoLinUCB-NeighborsMap": lambda: PoLinUCB(3, MAPS["NeighborsMap"](), optimism="bound"),
-    "PoLinUCB-KernelMap": lambda: PoLinUCB(3, MAPS["KernelMap-few"](), optimism="joint"),
-    "PoLinUCB-PerArmMap": lambda: PoLinUCB(3, PerArmMap(ridge_map()), optimism="joint"),
-    "PoLinUCB-BestMap": lambda: PoLinUCB(3, MAPS["BestMap"](), optimism="joint"),
+    "PoLinUCB-KernelMap": lambda: PoLinUCB(3, MAPS["KernelMap-few"](), optimism="posterior"),
+    "PoLinUCB-PerArmMap": lambda: PoLinUCB(3, PerArmMap(ridge_map()), optimism="posterior"),
+    "PoLinUCB-BestMap": lambda: PoLinUCB(3, MAPS["BestMap"](), optimism="posterior"),
     "PoLinUCB-BestMap-arms": lambda: PoLinUCB(3, MAPS["BestMap-arms"]()),
     "PoLinUCB-BestMap-sets": lambda: PoLinUCB(None, MAPS["BestMap"](), model="shared"),
     "PoLinTS-BestMap": lambda: PoLinTS(3, MAPS["BestMap-arms"](), draws=20),
@@ -129,6 +130,7 @@ POLICIES: dict[str, Make] = {
     ),
     "RobustPoLinUCB": lambda: RobustPoLinUCB(3, ridge_map()),
     "RobustPoLinUCB-joint": lambda: RobustPoLinUCB(3, ridge_map(), optimism="joint"),
+    "RobustPoLinUCB-posterior": lambda: RobustPoLinUCB(3, ridge_map(), optimism="posterior"),
     "RobustPoLinUCB-PerArmMap": lambda: RobustPoLinUCB(3, PerArmMap(ridge_map()), exploration=3.0),
     "LinUCBPhiHat-explores": lambda: LinUCBPhiHat(3, ridge_map(), exploration=3.0, intercept=True),
     "RobustPoLinUCB-pair": lambda: RobustPoLinUCB(
@@ -168,7 +170,7 @@ POLICIES: dict[str, Make] = {
     "PoLinTS-PerArmMap": lambda: PoLinTS(3, PerArmMap(ridge_map()), draws=20, floor=0.3, seed=1),
     "PoLinTS-shared": lambda: PoLinTS(3, MAPS["KernelMap-few"](), draws=50, model="shared", floor=0.0),
     "PoLinTS-sets": lambda: PoLinTS(None, ridge_map(ridge=1.0), draws=50, model="shared", ridge=1.0),
-    "PoLinUCB-hybrid": lambda: PoLinUCB(3, ridge_map(), model="hybrid", optimism="joint"),
+    "PoLinUCB-hybrid": lambda: PoLinUCB(3, ridge_map(), model="hybrid", optimism="posterior"),
     "PoLinUCB-hybrid-number": lambda: PoLinUCB(
         3, PerArmMap(ridge_map()), model="hybrid", ridge=(1.0, 2.0), arm_radius="determinant", intercept=True
     ),
@@ -308,6 +310,7 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "PoLinUCB",
         "PoLinUCB-number",
         "PoLinUCB-joint",
+        "PoLinUCB-posterior",
         "PoLinUCB-bound",
         "PoLinUCB-theory",
         "PoLinUCB-closed_form",
@@ -379,6 +382,7 @@ def test_the_promises_are_made_where_they_should_be() -> None:
         "LinUCBPhiHat-after",
         "RobustPoLinUCB",
         "RobustPoLinUCB-joint",
+        "RobustPoLinUCB-posterior",
         "RobustPoLinUCB-PerArmMap",
         "LinUCBPhiHat-explores",
         "BestPolicy",

@@ -19,7 +19,7 @@ from postserve.conformance.tools import (
     snapshot,
     some_rounds,
 )
-from postserve.protocols import Forgets
+from postserve.protocols import Forgets, HasSpread
 from postserve.state import Persistent
 from postserve.types import FloatArray
 
@@ -35,16 +35,23 @@ def it_has_the_verbs(make: Make) -> None:
 
 
 def answers_have_the_right_shapes(make: Make) -> None:
-    """predict, radius and sample give one finite row per arm, before and after learning; radii are >= 0."""
+    """predict, radius, spread and sample give one finite row per arm, before and after learning.
+
+    Radii and spreads are at least 0; a map need not have `spread`.
+    """
     for phi_hat in (make(), _taught(make())):
         x = _pairs(phi_hat)[0][0]
         rng = np.random.default_rng(0)
         for name, rows in (("predict", phi_hat.predict(x, ARMS)), ("sample", phi_hat.sample(x, ARMS, rng))):
             require(rows.shape == (len(ARMS), phi_hat.dim_z), f"{name} gave the shape {rows.shape}")
             require(bool(np.isfinite(rows).all()), f"{name} gave {rows}")
-        radius = phi_hat.radius(x, ARMS)
-        require(radius.shape == (len(ARMS),), f"radius gave the shape {radius.shape}")
-        require(bool(np.isfinite(radius).all() and (radius >= 0.0).all()), f"radius gave {radius}")
+        sizes = {"radius": phi_hat.radius(x, ARMS)}
+        require(sizes["radius"].shape == (len(ARMS),), f"radius gave the shape {sizes['radius'].shape}")
+        if isinstance(phi_hat, HasSpread):
+            sizes["spread"] = phi_hat.spread(x, ARMS)
+            require(sizes["spread"].shape == rows.shape, f"spread gave the shape {sizes['spread'].shape}")
+        for name, found in sizes.items():
+            require(bool(np.isfinite(found).all() and (found >= 0.0).all()), f"{name} gave {found}")
 
 
 def asking_changes_nothing(make: Make) -> None:
@@ -63,7 +70,10 @@ def rows_go_with_their_arms(make: Make) -> None:
     """One row per arm gives what each row gives alone, and equal rows what one x gives."""
     phi_hat = _taught(make())
     X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
-    for name, ask in (("predict", phi_hat.predict), ("radius", phi_hat.radius)):
+    questions = [("predict", phi_hat.predict), ("radius", phi_hat.radius)]
+    if isinstance(phi_hat, HasSpread):
+        questions.append(("spread", phi_hat.spread))
+    for name, ask in questions:
         alone = [ask(x, (arm,))[0] for x, arm in zip(X, ARMS, strict=True)]
         require(close(ask(X, ARMS), alone, 1e-9), f"{name} of rows is not that of each row")
         equal = ask(np.repeat(X[:1], len(ARMS), axis=0), ARMS)
@@ -72,7 +82,10 @@ def rows_go_with_their_arms(make: Make) -> None:
 
 
 def draws_scatter_around_the_prediction(make: Make) -> None:
-    """sample, of one x or of rows, has predict as its mean, and its deviation is within the radius."""
+    """sample, of one x or of rows, has predict as its mean, and its deviation is within the radius.
+
+    Where the map has `spread`, that is the deviation of each coordinate.
+    """
     phi_hat = _taught(make())
     X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
     for x in (X[0], X):
@@ -87,6 +100,11 @@ def draws_scatter_around_the_prediction(make: Make) -> None:
         require(bool((abs(off.mean(axis=0)) <= limit).all()), "the mean of many draws is not the prediction")
         spread = np.sqrt((off**2).sum(axis=2).mean(axis=0))
         require(bool((spread <= 1.2 * radius + 1e-9).all()), f"draws scatter by {spread} in {radius}")
+        if isinstance(phi_hat, HasSpread):
+            each, told = np.sqrt((off**2).mean(axis=0)), phi_hat.spread(x, ARMS)
+            require(
+                bool((abs(each - told) <= 0.2 * told + 1e-9).all()), f"draws scatter by {each}, not {told}"
+            )
 
 
 def inputs_are_not_kept(make: Make) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
+from postserve.protocols import ContextMap, HasSpread
 from postserve.steps import HasSteps, general_way
 from postserve.types import FloatArray
 from postserve.validation import context, generator, integer, vector
@@ -55,6 +56,10 @@ class SharedMap(HasSteps, abstract=True):
         """e: the radius of the confidence ball around phi_hat(x)."""
         return _for_each(arms, self._radius(context_rows(x, self.dim_x, arms)))
 
+    def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviation of each coordinate of phi(x), one row per arm; as wide as the radius is."""
+        return _for_each(arms, self._spread(context_rows(x, self.dim_x, arms)))
+
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -82,6 +87,11 @@ class SharedMap(HasSteps, abstract=True):
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """phi_hat and e of every row."""
         return self._predict(X), self._radius(X)
+
+    @general_way
+    def _predict_and_spread(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """phi_hat and its spread at every row."""
+        return self._predict(X), self._spread(X)
 
     def _spread(self, X: FloatArray) -> FloatArray:
         """The standard deviation of each coordinate at every row; their squares sum to the squared radius."""
@@ -114,6 +124,13 @@ def share_out(radius: FloatArray, noise: FloatArray) -> FloatArray:
     total = float(np.linalg.norm(noise))
     shares = noise / total if total > 0.0 else np.full(len(noise), 1.0 / np.sqrt(len(noise)))
     return np.asarray(radius[:, None] * shares)
+
+
+def spread_of(phi_hat: ContextMap, x: npt.ArrayLike, arms: Sequence[int]) -> FloatArray:
+    """A map's `spread`; one that has none has its radius in all directions alike."""
+    if isinstance(phi_hat, HasSpread):
+        return phi_hat.spread(x, arms)
+    return share_out(phi_hat.radius(x, arms), np.zeros(phi_hat.dim_z))
 
 
 def axes_of(scales: FloatArray) -> FloatArray | None:

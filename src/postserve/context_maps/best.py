@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import SharedMap
+from postserve.context_maps.base import SharedMap, spread_of
 from postserve.context_maps.features import check_probe, probe
 from postserve.context_maps.running_mean import RunningMean
 from postserve.errors import InvalidInput
@@ -100,6 +100,12 @@ class BestMap(SharedMap):
             return super().radius(x, arms)
         return self.best.radius(*_question(self, x, arms))
 
+    def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviations of phi_a(x) of the best map, one row per arm."""
+        if self.answers_alike:
+            return super().spread(x, arms)
+        return spread_of(self.best, *_question(self, x, arms))
+
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -157,6 +163,9 @@ class BestMap(SharedMap):
 
     def _radius(self, X: FloatArray) -> FloatArray:
         return self.best.radius(X, range(len(X)))
+
+    def _spread(self, X: FloatArray) -> FloatArray:
+        return cast(SharedMap, self.best)._spread(X)
 
     def _deviations(self, X: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
         return cast(SharedMap, self.best)._deviations(X, size, rng)

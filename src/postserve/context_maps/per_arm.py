@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import SharedMap, context_rows
+from postserve.context_maps.base import SharedMap, context_rows, spread_of
 from postserve.context_maps.best import BestMap
 from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
@@ -87,6 +87,11 @@ class PerArmMap(Persistent):
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, one entry per arm."""
         return np.concatenate([np.empty(0), *(own.radius(x, (arm,)) for own, x, arm in self._each(x, arms))])
+
+    def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviations of phi_a(x), one row per arm."""
+        rows = [spread_of(own, x, (arm,)) for own, x, arm in self._each(x, arms)]
+        return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None

@@ -155,9 +155,15 @@ class RidgeMap(RegressionMap):
 
     @fast_path
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        models = self._models
-        means, widths = models.project(models.centred(_f(self, X)))
-        return means if models.frame is None else means + models.frame.y_centre, self._radius_of(widths)
+        Z_hat, widths = self._models.predict_with_widths(X if self._plain else _f(self, X))
+        return Z_hat, self._radius_of(widths)
+
+    @fast_path
+    def _predict_and_spread(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        Z_hat, widths = self._models.predict_with_widths(X if self._plain else _f(self, X))
+        if self.map_radius == "posterior":
+            return Z_hat, (self.radius_scale * widths)[:, None] * self._noise()
+        return Z_hat, share_out(self._radius_of(widths), self._noise())
 
     def _radius_of(self, width: FloatArray) -> FloatArray:
         """e for a given width ||f||_{F^{-1}}."""

@@ -35,7 +35,7 @@ from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
-from postserve.linalg.regressions import Ellipsoid, LocalProjection, Projection, Regressions
+from postserve.linalg.regressions import Ellipsoid, LocalProjection, MovingProjection, Projection, Regressions
 from postserve.linalg.ridge import sums_of
 from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
 from postserve.state import Arrays, Stored
@@ -156,6 +156,14 @@ class HybridModels(HasFrame):
             np.sum([solved[:, part] for part in blocks], axis=0),
             np.sum([self.inverse_of(models, i, j) for i in blocks for j in blocks], axis=0),
         )
+
+    def project_moving(
+        self, U: FloatArray, models: IntArray, starts: IntArray, variances: FloatArray, beta_0: FloatArray
+    ) -> MovingProjection:
+        """As `Regressions.project_moving`, in the norm of C."""
+        means, widths, beta, _, block = self.project_around(U, models, starts, variances.shape[1])
+        squares = widths**2 + (variances * np.diagonal(block, axis1=1, axis2=2)).sum(axis=1)
+        return MovingProjection(means, squares, (variances * (beta + beta_0) ** 2).sum(axis=1))
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
         """w_a + F_a m_0 of each, or of all models: (len(models), outputs, dim)."""

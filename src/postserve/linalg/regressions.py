@@ -63,6 +63,17 @@ class LocalProjection(NamedTuple):
     block: FloatArray  # (rows, size, size)
 
 
+class MovingProjection(NamedTuple):
+    """Of each row u under its model, where a random d is added to some blocks of u: see `project_moving`.
+
+    With w ~ N(w_hat, sigma² A^{-1}) the variance of w·(u + d) is sigma² squares + moved.
+    """
+
+    means: FloatArray  # (rows,)
+    squares: FloatArray  # (rows,)
+    moved: FloatArray  # (rows,)
+
+
 class Ellipsoid(NamedTuple):
     """What the theory's radii need of the ellipsoid around each row's weights."""
 
@@ -193,6 +204,19 @@ class Regressions:
         storage = present(self.storage, models)
         kernels.project_around(U, models, starts, packed, means, widths, beta, cross, block, *storage)
         return LocalProjection(means[:, 0], widths, beta, cross, block)
+
+    def project_moving(
+        self, U: FloatArray, models: IntArray, starts: IntArray, variances: FloatArray, beta_0: FloatArray
+    ) -> MovingProjection:
+        """`project` of the first output if a random d is added to u in the blocks at the starts.
+
+        `variances`, of d, has one row per model or one for all; `beta_0` is added to the blocks' weights.
+        """
+        n = len(models)
+        means, squares, moved = np.empty((n, 1)), np.empty(n), np.empty(n)
+        scratch, storage = np.empty(self._packed_size), present(self.storage, models)
+        kernels.project_moving(U, models, starts, variances, beta_0, scratch, means, squares, moved, *storage)
+        return MovingProjection(means[:, 0], squares, moved)
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
         """A^{-1} moment of each, or of all models: (len(models), n_outputs, dim)."""

@@ -11,7 +11,7 @@ from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, 
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
-from postserve.linalg.regressions import Regressions
+from postserve.linalg.regressions import Projection, Regressions
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 
@@ -75,6 +75,17 @@ class RidgeModels(HasFrame, Regressions):
             kernels.predict_row(storage.vectors[CACHE, 0], U[0], frame.array, row, out[0])
             return out
         return np.asarray((self.average(frame.rows(U)) + frame.y[1]) + frame.y[0])
+
+    def predict_with_widths(self, U: FloatArray) -> Projection:
+        """`predict`, and the width of each row."""
+        frame, storage = self.frame, self.storage
+        if frame is not None and len(U) == 1 and storage.place[0] >= 0:
+            out, row, width = np.empty((1, self.n_outputs)), np.empty(self.dim), np.empty(1)
+            model = storage.symmetric[CACHE, 0], storage.vectors[CACHE, 0]
+            kernels.predict_row_and_width(*model, U[0], frame.array, row, out[0], width)
+            return Projection(out, width)
+        means, widths = self.project(self.centred(U))
+        return Projection(means if frame is None else (means + frame.y[1]) + frame.y[0], widths)
 
     # Learning
 

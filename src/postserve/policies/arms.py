@@ -1,7 +1,7 @@
 """The arms' reward models: one ridge regression per arm, and the ellipsoid around its weights."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -16,9 +16,9 @@ from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
 from postserve.types import ArmRadius, Ball, Exploration, FloatArray, IntArray, Intercept, Model, Ridge
-from postserve.validation import has_level, intercept_option, number, one_of, one_of_or_number
+from postserve.validation import has_level, intercept_option, number, one_of, one_of_or_number, vector
 
-ONE = np.ones(1)
+ONE, NOTHING = np.ones(1), np.zeros(1)
 FULL: Centring = "full"
 CENTRING: dict[str, Centring] = {"x": "shrunk", "intercept": "none"}
 """How blocks of u are centred; all others, which hold z or predictions of it, fully."""
@@ -29,6 +29,7 @@ class ArmOptions(TypedDict, total=False):
 
     model: Model
     ridge: Ridge
+    prior_weights: Sequence[float] | FloatArray | None
     arm_radius: ArmRadius
     exploration: Exploration
     intercept: Intercept
@@ -42,10 +43,12 @@ class ArmModels:
     """Per arm: w_hat = A^{-1} b, A = Lambda + sum u u^T, b = sum r u, and ||w - w_hat||_A <= zeta.
 
     `ridge`: "evidence" (prior and noise learnt from the rounds), a number (the paper), or a pair for x and z
-    (an intercept goes with x). `arm_radius`, zeta: "posterior" (the noise scale: the width is then the
-    posterior standard deviation), "determinant" or "closed_form" (the Confidence Ellipsoid lemma, from the
-    noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a number. `exploration`
-    multiplies zeta: a number, or "auto", which with "posterior" grows with the eligible arms and the rounds
+    (an intercept goes with x). `prior_weights`: what a unit of each z is worth, roughly, as far as that is
+    known: the prior mean of z's weights in every arm, 0 by default (arms learn r - prior_weights·z, and so
+    need few rewards where the guess is good). `arm_radius`, zeta: "posterior" (the noise scale: the width is
+    then the posterior standard deviation), "determinant" or "closed_form" (the Confidence Ellipsoid lemma,
+    from the noise scale R, `w_bound` >= ||w||, `u_bound` >= ||u|| and `delta` per arm), or a number.
+    `exploration` multiplies zeta: a number, or "auto", which with "posterior" grows with arms and rounds
     (`confidence.posterior_exploration`; candidates that share weights count as at most dim) and otherwise is
     1. The noise scale is `noise_scale`, or learnt with evidence. `intercept`: "level" (rewards vary around a
     common level, which is integrated out, and around an intercept of each arm, a block of its own; columns
@@ -64,6 +67,7 @@ class ArmModels:
         *,
         model: Model = "disjoint",
         ridge: Ridge = "evidence",
+        prior_weights: Sequence[float] | FloatArray | None = None,
         arm_radius: ArmRadius = "posterior",
         exploration: Exploration = "auto",
         intercept: Intercept = "auto",
@@ -97,6 +101,8 @@ class ArmModels:
         self._dim_u = self._blocks[-1].stop
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
+        self.prior_weights, self._beta_0 = _prior_weights(prior_weights, blocks.get("z", 0))
+        self._z = block("z") if prior_weights is not None else None  # None: nothing is known of its weights
         self._reward = np.zeros(1)  # an array of one, made once
         self._follows_rule = self.exploration == "auto" and self.arm_radius == "posterior"
         self.multiplier = 1.0 if self.exploration == "auto" else self.exploration
@@ -105,8 +111,11 @@ class ArmModels:
 
     @property
     def scale_free(self) -> bool:
-        """Whether scores scale exactly with the rewards, and do not change with the scale of u."""
-        return self.models.prior.evidence and self.arm_radius == "posterior"
+        """Whether scores scale exactly with the rewards, and do not change with the scale of u.
+
+        Prior weights would have to be scaled, too.
+        """
+        return self.models.prior.evidence and self.arm_radius == "posterior" and self._z is None
 
     def stack(self, *parts: FloatArray) -> FloatArray:
         """u = (parts, and 1 for an intercept) in rows: one row if no part has rows."""
@@ -126,12 +135,13 @@ class ArmModels:
 
     def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """One more round in the least squares of Equation (3), whose sums are those of (4)."""
-        self._reward[0] = reward
         u = parts[0] if len(parts) == 1 and not self._constant else self.stack(*parts)[0]
+        self._reward[0] = reward if self._z is None else reward - float(u[self._z] @ self._beta_0)
         self.models.update(slot if self._own else 0, u, self._reward)
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
         """`learn`, round after round."""
+        rewards = rewards - self._known_part(U)
         self.models.update_batch(self.models_of(slots), U, rewards[:, None])
 
     def models_of(self, slots: IntArray) -> IntArray:
@@ -192,7 +202,27 @@ class ArmModels:
 
         Scores that cannot be the best may be inexact, here and below (`Regressions.score`).
         """
-        return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
+        if self._z is None or len(U) == 1:  # the same for all arms
+            return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
+        means, widths = self.models.project(self.models.centred(U), self.models_of(slots))
+        return np.asarray(means[:, 0] + self._known_part(U) + zeta * widths)
+
+    def posterior_score(
+        self, U: FloatArray, slots: IntArray, zeta: FloatArray, spread: FloatArray
+    ) -> FloatArray:
+        """u·w_hat + c sqrt(sigma² u^T A^{-1} u + sum_j s_j² (beta_j² + sigma² M_jj)), zeta = c sigma.
+
+        The blocks of u that hold phi_hat(x) have an independent error with standard deviations `spread`, one
+        row per slot or one for all; beta and M are the parts of w_hat and A^{-1} for these blocks.
+        """
+        starts, models = self._moving[0], self.models_of(slots)
+        moving = self.models.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
+        radius, sigma = float(zeta[0]), self.noise()
+        c = radius / sigma if sigma > 0.0 else 0.0
+        variance = moving.squares
+        variance *= radius * radius
+        variance += (c * c) * moving.moved
+        return np.asarray(np.sqrt(variance, out=variance) + moving.means + self._known_part(U))
 
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""
@@ -213,8 +243,10 @@ class ArmModels:
 
         The blocks of u that hold phi_hat(x) move with z, within the ball.
         """
-        models, U = self.models_of(slots), self.models.centred(U)
+        models, known, U = self.models_of(slots), self._known_part(U), self.models.centred(U)
         means, widths, beta, cross, block = self.models.project_around(U, models, *self._moving)
+        if self._z is not None:
+            means, beta = means + known, beta + self._beta_0
         radius = np.empty(len(slots))
         radius[:] = zeta  # np.full takes four times as long
         if ball.axes is not None:  # in other units of z the ellipsoid is a ball
@@ -228,26 +260,37 @@ class ArmModels:
     def weights(self, slots: IntArray) -> FloatArray:
         """w_hat of each slot; an intercept is the reward where x and z are 0."""
         weights, frame = self.models.weights_of(self.models_of(slots))[:, 0], self.models.frame
-        return weights if frame is None else frame.raw_weights(weights, frame.y_centre)
+        weights = weights if frame is None else frame.raw_weights(weights, frame.y_centre)
+        if self._z is not None:
+            weights = weights.copy()
+            weights[:, self._z] += self._beta_0
+        return weights
 
     def beta(self, slots: IntArray) -> FloatArray:
         """The block of w_hat for z, of each slot."""
         weights = self.models.weights_of(self.models_of(slots))[:, 0]
-        return weights[:, self.models.prior.block("z")]
+        return weights[:, self.models.prior.block("z")] + self._beta_0
 
     def average(self, U: FloatArray, slots: IntArray) -> FloatArray:
         """u·w_hat, for row i under slots[i]; with a level, relative to a reward that is the same for all."""
-        return self.models.average(self.models.centred(U), self.models_of(slots))[:, 0]
+        average = self.models.average(self.models.centred(U), self.models_of(slots))[:, 0]
+        return average + self._known_part(U)
 
     def surprise(self, slot: int, *parts: FloatArray, reward: float) -> float:
         """The reward less what the arm expected at u.
 
         0 before the first reward of all, if the level is learnt.
         """
-        frame, mean = self.models.frame, float(self.average(self.stack(*parts), np.array([slot]))[0])
+        frame, U = self.models.frame, self.stack(*parts)
+        reward -= float(np.sum(self._known_part(U)))
+        mean = float(self.models.average(self.models.centred(U), self.models_of(np.array([slot])))[0, 0])
         if frame is None:
             return reward - mean
         return float(frame.outputs(np.array([reward]))[0]) - mean if frame.started else 0.0
+
+    def _known_part(self, U: FloatArray) -> FloatArray:
+        """What the prior weights say of the reward at each u; 0 if there are none."""
+        return NOTHING if self._z is None else U[:, self._z] @ self._beta_0
 
     def deviations(
         self, U: FloatArray, slots: IntArray, moves: FloatArray, rng: np.random.Generator
@@ -273,6 +316,16 @@ def check_options(policy: object, options: Mapping[str, Any]) -> None:
 
 
 DEFAULTS: dict[str, Any] = dict(ArmModels.__init__.__kwdefaults__ or {})
+
+
+def _prior_weights(weights: Any, dim_z: int) -> tuple[list[float] | None, FloatArray]:
+    """The setting, and the weights themselves."""
+    if weights is None:
+        return None, np.zeros(dim_z)
+    if not dim_z:
+        raise InvalidInput(f"prior_weights is {weights!r}, wanted None: there is no z here")
+    values = vector("prior_weights", weights, dim_z)
+    return values.tolist(), values
 
 
 def _models(

@@ -70,7 +70,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         dim_x, dim_z = checked_map(context_map).dim_x, context_map.dim_z
         super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         with_map: Any = {"optimism": optimism, "x_features": x_features, "z_features": z_features, **options}
-        without: Any = {"x_features": x_features, **options, **_ridge_of_x(options)}
+        without: Any = {"x_features": x_features, **options, **_options_of_x(options)}
         self._teacher = LinUCBPhiHat(n_arms, context_map, **with_map)
         self._members: dict[str, Member] = {
             OBSERVED: PoLinUCB(n_arms, context_map, **with_map),
@@ -242,7 +242,9 @@ def _prefix(name: str) -> str:
     return f"{name.replace(' ', '_')}."
 
 
-def _ridge_of_x(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a pair for x and z, the first."""
+def _options_of_x(options: Mapping[str, Any]) -> dict[str, Any]:
+    """No prior weights of z, and of a pair of ridges for x and z the first."""
     ridge = options.get("ridge")
-    return {"ridge": ridge[0]} if isinstance(ridge, list | tuple | np.ndarray) and len(ridge) == 2 else {}
+    if isinstance(ridge, list | tuple | np.ndarray) and len(ridge) == 2:
+        return {"prior_weights": None, "ridge": ridge[0]}
+    return {"prior_weights": None}

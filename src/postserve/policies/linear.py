@@ -31,7 +31,7 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     @property
     def scale_free(self) -> bool:
-        """True with evidence, the posterior radius, a scale-free map (or none) and no features."""
+        """True with evidence, the posterior radius, a scale-free map or none, and no features or guesses."""
         if self.x_features is not None or self.z_features is not None or not self._arms.scale_free:
             return False
         return self.context_map is None or bool(getattr(self.context_map, "scale_free", False))
@@ -45,10 +45,11 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     @property
     def shift_free(self) -> bool:
-        """True with a level, a map that learns that of z (or none) and no features of z."""
-        phi_hat = self.context_map
+        """True with a level, a map that learns that of z (or none), and no features or prior weights of z."""
+        phi_hat, arms = self.context_map, self._arms
         level = phi_hat is None or bool(getattr(phi_hat, "shift_free", False))
-        return self._arms.models.frame is not None and level and self.z_features is None
+        plain = self.z_features is None and arms.prior_weights is None
+        return arms.models.frame is not None and level and plain
 
     @property
     def weights(self) -> FloatArray:

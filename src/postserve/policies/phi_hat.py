@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from postserve.context_maps.base import SharedMap
+from postserve.context_maps.base import SharedMap, spread_of
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
 from postserve.protocols import ContextMap, HasUntaught, HoldsArms, ShapesBall
@@ -85,6 +85,23 @@ class PhiHat:
             z_hat = matrix("context_map.predict(x)", rows, 1, self._dim_z)[0]
         axes = None if self._shaped is None else self._shaped.ball_axes((0,))
         return Ball(z_hat, _one_for_all(e, slots), axes)
+
+    def spread(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
+        """phi_hat(x), as `predict` gives it, and its standard deviations: one row per slot, or one for all.
+
+        A map that does not know them has its radius in all directions alike.
+        """
+        for_all, what = self._for_all, "context_map.spread(x)"
+        if for_all is not None and x.ndim == 1:
+            rows, deviations = for_all._predict_and_spread(x[None])
+            z_hat = rows[0]
+            if not self._is_plain(z_hat):
+                z_hat = vector("context_map.predict(x)", z_hat, self._dim_z)
+            return z_hat, deviations if self._is_plain(deviations[0]) else matrix(
+                what, deviations, 1, self._dim_z
+            )
+        z_hat = self.predict(x, slots)
+        return z_hat, matrix(what, spread_of(self.map, x, self._ids(slots)), len(slots), self._dim_z)
 
     def sample(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of phi(x), (size, slots, dim_z)."""

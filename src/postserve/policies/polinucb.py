@@ -15,6 +15,7 @@ line  the paper                                              here
 from typing import ClassVar, Unpack
 
 from postserve.context_maps.features import Features
+from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
 from postserve.policies.base import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
@@ -28,21 +29,22 @@ from postserve.validation import one_of
 class PoLinUCB(ChoosesFromX, LinearPolicy):
     """Arms regress on the OBSERVED (x, z); they are scored at (x, phi_hat(x)), optimistically.
 
-    `optimism` over z: "plugin" (none: the ball of z has radius 0), "joint" (the literal line 3) or "bound"
-    (an upper bound of it, by the triangle inequality). `missing_z`, for a reward without z: "raise", "impute"
-    (z becomes phi_hat(x)) or "drop". `x_features` and `z_features` are callables or fitted transformers: the
-    models see x_features(x) and z_features(z) in place of x and z, and the map learns E[z_features(z)]. The
-    policy teaches its own copy of `context_map`.
+    `optimism` over z: "plugin" (none: the ball of z has radius 0), "posterior" (phi and w_a have independent
+    posteriors, and the width is the standard deviation of (x, phi(x))·w_a under both; beyond the paper),
+    "joint" (the literal line 3) or "bound" (an upper bound of it, by the triangle inequality). `missing_z`,
+    for a reward without z: "raise", "impute" (z becomes phi_hat(x)) or "drop". `x_features` and `z_features`
+    are callables or fitted transformers: the models see x_features(x) and z_features(z) in place of x and z,
+    and the map learns E[z_features(z)]. The policy teaches its own copy of `context_map`.
 
     x is one context, or has one row per arm (the paper's action-dependent contexts), with one map for all
     arms or a `PerArmMap`. With `n_arms` None and `model="shared"` it is a decision set (the paper's linear
     stochastic bandits): any number of candidates, one per row, and the arm chosen is a row.
 
     Options of every linear policy, which `postserve.policies.arms.ArmModels` describes: `model` ("disjoint",
-    "shared" or "hybrid"), `ridge` ("evidence", a number, or a pair for x and z), `arm_radius` ("posterior",
-    "determinant", "closed_form" or a number), `exploration` (multiplies it: "auto" or a number), `intercept`
-    ("auto": with the learnt prior, rewards have a common level), `noise_scale`, `w_bound`, `u_bound`,
-    `delta`.
+    "shared" or "hybrid"), `ridge` ("evidence", a number, or a pair for x and z), `prior_weights` (what z is
+    worth, if that is roughly known), `arm_radius` ("posterior", "determinant", "closed_form" or a number),
+    `exploration` (multiplies it: "auto" or a number), `intercept` ("auto": with the learnt prior, rewards
+    have a common level), `noise_scale`, `w_bound`, `u_bound`, `delta`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -70,12 +72,15 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         **options: Unpack[ArmOptions],
     ) -> None:
         check_options(self, options)
-        self.optimism = one_of("optimism", optimism, ("plugin", "joint", "bound"))
+        self.optimism = one_of("optimism", optimism, ("plugin", "posterior", "joint", "bound"))
         dim_x, dim_z = checked_map(context_map).dim_x, context_map.dim_z
         super().__init__(n_arms, dim_x, dim_z, missing_z, x_features=x_features, z_features=z_features)
         self._phi_hat = PhiHat(context_map, self._arm_set)
         blocks = {"x": dim_x, **dict.fromkeys(self._z_blocks, dim_z)}
         self._arms = ArmModels(n_arms, blocks, **options)
+        if self.optimism == "posterior" and self._arms.arm_radius != "posterior":
+            got = f"arm_radius is {self._arms.arm_radius!r}"
+            raise InvalidInput(f"{got}, wanted 'posterior' with optimism='posterior'")
 
     @property
     def context_map(self) -> ContextMap:
@@ -85,14 +90,18 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """Line 3: the maximum over phi in C(phi_hat, x) and w in C(w_hat_a) of (x, phi(x))·w."""
         if self.optimism == "plugin":
-            z_hat = self._phi_hat.predict(x, slots)
-        else:
-            z_hat, *_ = ball = self._phi_hat.ball(x, slots)
-        u_hat = self._arms.stack(x, *[z_hat] * len(self._z_blocks))
-        zeta = self._radius(slots)
-        if self.optimism == "plugin":
-            return self._arms.score(u_hat, slots, zeta)
-        return self._arms.optimistic(u_hat, slots, zeta, ball, kind=self.optimism)
+            u_hat = self._u_hat(x, self._phi_hat.predict(x, slots))
+            return self._arms.score(u_hat, slots, self._radius(slots))
+        if self.optimism == "posterior":
+            z_hat, spread = self._phi_hat.spread(x, slots)
+            return self._arms.posterior_score(self._u_hat(x, z_hat), slots, self._radius(slots), spread)
+        ball = self._phi_hat.ball(x, slots)
+        u_hat = self._u_hat(x, ball.z_hat)
+        return self._arms.optimistic(u_hat, slots, self._radius(slots), ball, kind=self.optimism)
+
+    def _u_hat(self, x: FloatArray, z_hat: FloatArray) -> FloatArray:
+        """u at phi_hat(x), which is what is known of z before an arm is served."""
+        return self._arms.stack(x, *[z_hat] * len(self._z_blocks))
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
@@ -127,5 +136,5 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
     def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
         if self.optimism != "plugin" or not self._phi_hat.is_one_for_all:
             return super()._argmax_scores(X, slots)
-        Z_hat = [self._phi_hat.predict(X, slots)] * len(self._z_blocks)
-        return self._arms.argmax_scores(self._arms.stack(X, *Z_hat), slots, self._radius(slots))
+        U_hat = self._u_hat(X, self._phi_hat.predict(X, slots))
+        return self._arms.argmax_scores(U_hat, slots, self._radius(slots))

@@ -197,6 +197,21 @@ def predict_row(
         out[o] = (dot(weights[o], row) + frame[start + outputs + o]) + frame[start + o]
 
 
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def predict_row_and_width(
+    inverse: FloatArray,
+    weights: FloatArray,
+    u: FloatArray,
+    frame: FloatArray,
+    row: FloatArray,
+    out: FloatArray,
+    widths: FloatArray,
+) -> None:
+    """`predict_row`, and widths[0] = sqrt(row^T A^{-1} row)."""
+    predict_row(weights, u, frame, row, out)
+    widths[0] = np.sqrt(max(square(inverse, row), 0.0))
+
+
 # Reading
 
 
@@ -643,6 +658,85 @@ def add_matrix(
             by = -along[first_row + j] if plane == CACHE else along[first_row + j]
             for k in range(columns):
                 out[j, k] += by * along[first_column + k]
+        row = storage.links[row, PREVIOUS]
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def project_moving(
+    U: FloatArray,
+    models: IntArray,
+    starts: IntArray,
+    variances: FloatArray,
+    beta_0: FloatArray,
+    packed: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+    moved: FloatArray,
+    *arrays: Array,
+) -> None:
+    """`project`, where d with these variances is added to u in the blocks at the starts.
+
+    With w ~ N(w_hat, sigma² C) independent of d, the variance of (u + d)·w is sigma² squares + moved, where
+    squares is u^T C u + sum_j var_j C_jj and moved is sum_j var_j (beta_j + beta_0j)². d is in all blocks.
+    """
+    project(U, models, packed, means, squares, *arrays)
+    storage = Storage(*arrays)
+    m, level_variance = level_of(storage)
+    ridge, last, size = storage.frame[LEVEL_RIDGE], U.shape[1] - 1, variances.shape[1]
+    t, beta, diagonal, h = np.empty(1), np.empty(size), np.empty(size), np.empty(size)
+    for i in range(models.shape[0]):
+        t[0] = 0.0
+        copy(beta, beta_0)
+        fill(diagonal, 0.0)
+        fill(h, 0.0)
+        for start in starts:
+            add_vector(storage, CACHE, models[i], 0, start, beta)
+            for other in starts:
+                add_diagonal(storage, models[i], start, other, diagonal)
+        if level_variance > 0.0:
+            add_solved(storage, models[i], U[0 if U.shape[0] == 1 else i], last, t)
+            for start in starts:
+                add_row(storage, models[i], last, start, h)
+        means[i, 0] += m * ridge * t[0]
+        squares[i] += level_variance * (ridge * t[0]) ** 2
+        moved[i] = 0.0
+        for j in range(size):
+            variance, along = variances[0 if variances.shape[0] == 1 else i, j], beta[j] + m * ridge * h[j]
+            squares[i] += variance * (max(diagonal[j], 0.0) + level_variance * (ridge * h[j]) ** 2)
+            moved[i] += variance * along * along
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def add_diagonal(storage: Storage, model: int, start: int, other: int, out: FloatArray) -> None:
+    """out[j] += A^{-1}[start + j, other + j]."""
+    place = storage.place[model]
+    for j in range(out.shape[0]):
+        low, high = min(start, other) + j, max(start, other) + j
+        if place >= 0:
+            out[j] += storage.symmetric[CACHE, place, high * (high + 1) // 2 + low]
+        elif low == high:
+            out[j] += storage.prior[low]
+    row = FIRST_ROW - place
+    while row > NOBODY:
+        g = storage.rows[CACHE, row]
+        for j in range(out.shape[0]):
+            out[j] -= g[start + j] * g[other + j]
+        row = storage.links[row, PREVIOUS]
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def add_row(storage: Storage, model: int, last: int, start: int, out: FloatArray) -> None:
+    """out[j] += A^{-1}[last, start + j], of the last row, before its diagonal."""
+    place = storage.place[model]
+    if place >= 0:
+        first = last * (last + 1) // 2 + start
+        for j in range(out.shape[0]):
+            out[j] += storage.symmetric[CACHE, place, first + j]
+    row = FIRST_ROW - place
+    while row > NOBODY:
+        g = storage.rows[CACHE, row]
+        for j in range(out.shape[0]):
+            out[j] -= g[last] * g[start + j]
         row = storage.links[row, PREVIOUS]
 
 
