@@ -71,6 +71,7 @@ def families() -> list[Family]:
     scales = (("auto", 0.1), ("auto", 0.3), ("auto", 1.0), (1.0, 0.1), (1.0, 0.3))
     optimism = [
         *(_optimism("plugin", e, 1.0) for e in explorations),
+        *(_optimism("posterior", e, 1.0) for e in ("auto", 1.0, 2.0)),
         *(_optimism(kind, e, scale) for kind in ("bound", "joint") for e, scale in scales),
     ]
     literal = [
