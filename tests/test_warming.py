@@ -13,6 +13,7 @@ from tests.untyped import untyped
 from postserve import (
     BestPolicy,
     EpsilonGreedy,
+    HybridMap,
     InvalidInput,
     LinUCB,
     LinUCBOracle,
@@ -45,6 +46,7 @@ CASES: dict[str, Any] = {
     "many arms": lambda: PoLinUCB(3 * DIM_X, a_map()),
     "NetworkMap": lambda: PoLinUCB(ARMS, NetworkMap(DIM_X, DIM_Z)),
     "PerArmMap": lambda: PoLinUCB(ARMS, PerArmMap(a_map())),
+    "HybridMap": lambda: PoLinUCB(ARMS, HybridMap(DIM_X, DIM_Z)),
     "LinUCB": lambda: LinUCB(ARMS, DIM_X),
     "BestPolicy": lambda: BestPolicy(ARMS, a_map()),
     "LinUCB, intercept": lambda: LinUCB(ARMS, DIM_X, intercept=True),

@@ -6,6 +6,7 @@ from postserve import data as data
 from postserve import evaluation as evaluation
 from postserve import theory as theory
 from postserve.context_maps import BestMap as BestMap
+from postserve.context_maps import HybridMap as HybridMap
 from postserve.context_maps import KernelMap as KernelMap
 from postserve.context_maps import KnownMap as KnownMap
 from postserve.context_maps import NeighborsMap as NeighborsMap

@@ -19,6 +19,7 @@ import postserve
 from postserve import (
     ContextMap,
     EpsilonGreedy,
+    HybridMap,
     InvalidInput,
     KernelMap,
     KnownMap,
@@ -207,6 +208,7 @@ MAPS: dict[str, Callable[[], ContextMap]] = {
     "NetworkMap": lambda: NetworkMap(3, 2),
     "SklearnMap": lambda: SklearnMap(3, 2, DecisionTreeRegressor()),
     "PerArmMap": lambda: PerArmMap(RidgeMap(3, 2)),
+    "HybridMap": lambda: HybridMap(3, 2),
 }
 
 

@@ -1,6 +1,7 @@
 """phi_hat: x -> E[z|x], the map from what is known before serving to what comes after."""
 
 from postserve.context_maps.best import BestMap as BestMap
+from postserve.context_maps.hybrid import HybridMap as HybridMap
 from postserve.context_maps.kernel import KernelMap as KernelMap
 from postserve.context_maps.known import KnownMap as KnownMap
 from postserve.context_maps.neighbors import NeighborsMap as NeighborsMap

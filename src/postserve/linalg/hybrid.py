@@ -247,8 +247,8 @@ class HybridModels(HasFrame):
             self.own.forget(keep)
             self._renew_shared_sums()
 
-    def merge(self, other: "HybridModels") -> None:
-        """Add the sums of another learner of the same shape, and renew prior and both levels."""
+    def merge(self, other: "HybridModels", models: IntArray | None = None) -> None:
+        """Add the sums of its model i to models[i], by default i, and renew prior and both levels."""
         if self.frame is not None and other.frame is not None and other.frame.started:
             other = copy.deepcopy(other)
             assert other.frame is not None
@@ -258,7 +258,7 @@ class HybridModels(HasFrame):
                 self._take_frame(other.frame)
         self._departed = plus(self._departed, other._departed)
         self._gone += other._gone
-        self.own.add_sums(other.own)
+        self.own.add_sums(other.own, models)
         self.prior.updates += other.prior.updates
         if self.prior.evidence:
             self.prior.refit(self)

@@ -317,17 +317,20 @@ class Regressions:
         storage.tally[model, PULLS] += len(U)
         storage.tally[model, SQUARES:] += (Y**2).sum(axis=0)
 
-    def add_sums(self, other: "Regressions") -> None:
-        """Add the sums of other regressions of the same shape: caches must then be renewed."""
-        theirs = other.storage
-        pulls, squares = self.pulls + other.pulls, self.squares + other.squares
-        for place, model in enumerate(theirs.owner[: theirs.counts[DENSE_COUNT]].tolist()):
+    def add_sums(self, other: "Regressions", models: IntArray | None = None) -> None:
+        """Add the sums of its model i to models[i], by default i: caches must then be renewed."""
+        theirs, models = other.storage, np.arange(other.n_models) if models is None else models
+        pulls, squares = self.pulls.copy(), self.squares.copy()
+        pulls[models] += other.pulls
+        squares[models] += other.squares
+        for place, model in enumerate(models[theirs.owner[: theirs.counts[DENSE_COUNT]]].tolist()):
             self.storage = forms.make_dense(self.storage, model)
             mine = self.storage.place[model]
             self.storage.symmetric[SUMS, mine] += theirs.symmetric[SUMS, place]
             self.storage.vectors[SUMS, mine] += theirs.vectors[SUMS, place]
         for row in forms.live_rows(theirs):
-            self.learn(int(theirs.links[row, OWNER]), theirs.rows[SUMS, row], theirs.values[SUMS, row])
+            model = int(models[theirs.links[row, OWNER]])
+            self.learn(model, theirs.rows[SUMS, row], theirs.values[SUMS, row])
         self.storage.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
         self.storage.tally[:, SQUARES:] = squares
 
