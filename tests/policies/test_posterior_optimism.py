@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from postserve import InvalidInput, KnownMap, LinUCBPhiHat, PerArmMap, PoLinUCB, RidgeMap, RobustPoLinUCB
+from postserve.confidence import expected_maximum
 from postserve.types import FloatArray
 
 ARMS, DIM_X, DIM_Z, DRAWS = 3, 3, 2, 100_000
@@ -67,14 +68,29 @@ def test_the_width_is_the_posteriors_standard_deviation(
     blocks = 2 if kind is RobustPoLinUCB else 1
     for seed in range(9):
         phi_hat = PerArmMap(RidgeMap(DIM_X, DIM_Z)) if seed % 3 == 0 else RidgeMap(DIM_X, DIM_Z)
-        policy, rng = taught(kind(ARMS, phi_hat, optimism="posterior", **CASES[case]), seed)
+        options = {"exploration": 1.0, **CASES[case]}
+        policy, rng = taught(kind(ARMS, phi_hat, optimism="posterior", **options), seed)
         x, arm, every = rng.normal(size=DIM_X), int(rng.integers(ARMS)), np.arange(ARMS)
         score = float(policy._scores(x, every)[arm])
-        c = float(policy._radius(every)[0]) / policy._arms.noise()
+        c = float(policy._arms.multiplier)
         z_hat = policy.context_map.predict(x, [arm])[0]
         mean = float(policy._arms.average(policy._u_hat(x, z_hat), np.array([arm]))[0])
         deviation, error = drawn_deviation(policy, x, arm, blocks, normals)
         assert abs((score - mean) / c - deviation) < 4.0 * error
+
+
+@pytest.mark.parametrize("own_phi", [True, False])
+def test_automatic_exploration_grows_with_the_rounds_for_w_only(own_phi: bool) -> None:
+    """For phi it is the expected maximum of as many normals as there are phi, but at least 1."""
+    one = RidgeMap(DIM_X, DIM_Z)
+    policy, rng = taught(PoLinUCB(20, PerArmMap(one) if own_phi else one, optimism="posterior"), 0)
+    x, slots, arms = rng.normal(size=DIM_X), np.arange(20), policy._arms
+    z_hat, spread = policy._phi_hat.spread(x, slots)
+    U, starts = arms.models.centred(policy._u_hat(x, z_hat)), np.array([DIM_X])
+    found = arms.models.project_moving(U, slots, starts, spread**2, np.zeros(DIM_Z))
+    zeta, c = arms.radius(slots)[0], expected_maximum(20) if own_phi else 1.0
+    wanted = found.means + np.sqrt(zeta**2 * found.squares + c**2 * found.moved)
+    assert np.allclose(policy._scores(x, slots), wanted, rtol=1e-12)
 
 
 def test_a_map_that_is_certain_leaves_plugin() -> None:

@@ -208,19 +208,20 @@ class ArmModels:
         return np.asarray(means[:, 0] + self._known_part(U) + zeta * widths)
 
     def posterior_score(
-        self, U: FloatArray, slots: IntArray, zeta: FloatArray, spread: FloatArray
+        self, U: FloatArray, slots: IntArray, zeta: FloatArray, spread: FloatArray, n_phi: int
     ) -> FloatArray:
-        """u·w_hat + c sqrt(sigma² u^T A^{-1} u + sum_j s_j² (beta_j² + sigma² M_jj)), zeta = c sigma.
+        """u·w_hat + sqrt(zeta² (u^T A^{-1} u + sum_j s_j² M_jj) + c² sum_j s_j² beta_j²).
 
-        The blocks of u that hold phi_hat(x) have an independent error with standard deviations `spread`, one
-        row per slot or one for all; beta and M are the parts of w_hat and A^{-1} for these blocks.
+        The blocks of u that hold phi_hat(x) have an independent error with standard deviations s, `spread`,
+        one row per slot or one for all; beta and M are the parts of w_hat and A^{-1} for these blocks. zeta
+        is c sigma, c being the exploration. Only "auto" is another one for phi: the expected maximum of n_phi
+        standard normals, n_phi being the number of different phi, which grows no more with the rounds.
         """
         starts, models = self._moving[0], self.models_of(slots)
         moving = self.models.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
-        radius, sigma = float(zeta[0]), self.noise()
-        c = radius / sigma if sigma > 0.0 else 0.0
+        c = max(1.0, confidence.expected_maximum(n_phi)) if self._follows_rule else self.multiplier
         variance = moving.squares
-        variance *= radius * radius
+        variance *= float(zeta[0]) ** 2
         variance += (c * c) * moving.moved
         return np.asarray(np.sqrt(variance, out=variance) + moving.means + self._known_part(U))
 

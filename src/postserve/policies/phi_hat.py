@@ -97,9 +97,9 @@ class PhiHat:
             z_hat = rows[0]
             if not self._is_plain(z_hat):
                 z_hat = vector("context_map.predict(x)", z_hat, self._dim_z)
-            return z_hat, deviations if self._is_plain(deviations[0]) else matrix(
-                what, deviations, 1, self._dim_z
-            )
+            if not self._is_plain(deviations[0]):
+                deviations = matrix(what, deviations, 1, self._dim_z)
+            return z_hat, deviations
         z_hat = self.predict(x, slots)
         return z_hat, matrix(what, spread_of(self.map, x, self._ids(slots)), len(slots), self._dim_z)
 

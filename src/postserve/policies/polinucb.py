@@ -94,7 +94,8 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
             return self._arms.score(u_hat, slots, self._radius(slots))
         if self.optimism == "posterior":
             z_hat, spread = self._phi_hat.spread(x, slots)
-            return self._arms.posterior_score(self._u_hat(x, z_hat), slots, self._radius(slots), spread)
+            u_hat, n_phi = self._u_hat(x, z_hat), 1 if self._phi_hat.is_one_for_all else len(slots)
+            return self._arms.posterior_score(u_hat, slots, self._radius(slots), spread, n_phi)
         ball = self._phi_hat.ball(x, slots)
         u_hat = self._u_hat(x, ball.z_hat)
         return self._arms.optimistic(u_hat, slots, self._radius(slots), ball, kind=self.optimism)
