@@ -24,12 +24,17 @@ from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, vector, whole_numbers
 
+PAIRS_PER_INPUT = 4.0
+"""An arm with fewer z than this times the inputs of a regression on x cannot know its error: it is new."""
+
 
 class PerArmMap(Persistent):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
     An arm's copy is made when its first z comes; until then the template answers for it, or, if that has
-    learnt nothing and cannot say where z lies, the mean of all z so far.
+    learnt nothing and cannot say where z lies, the mean of all z so far. A map with few z cannot know its own
+    error, so until an arm of such a template has four z per input it is no surer than the variance of all z
+    allows (`widened`). For arms that are alike, `HybridMap` is better.
 
     >>> from postserve import RidgeMap
     >>> phi_hat = PerArmMap(RidgeMap(dim_x=1, dim_z=1, ridge=1.0))
@@ -46,6 +51,7 @@ class PerArmMap(Persistent):
         self.dim_x, self.dim_z = self.template.dim_x, self.template.dim_z
         self._maps: dict[int, ContextMap] = {}
         self._mean, self._pools = RunningMean(self.dim_x, self.dim_z), True
+        self._pairs: dict[int, float] | None = {}  # the number of z of each arm that has a map
 
     @property
     def shift_free(self) -> bool:
@@ -86,11 +92,17 @@ class PerArmMap(Persistent):
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, one entry per arm."""
-        return np.concatenate([np.empty(0), *(own.radius(x, (arm,)) for own, x, arm in self._each(x, arms))])
+        radii = [
+            np.linalg.norm(self._spread(own, own_x, arm), axis=1)
+            if self._is_new(arm)
+            else own.radius(own_x, (arm,))
+            for own, own_x, arm in self._each(x, arms)
+        ]
+        return np.concatenate([np.empty(0), *radii])
 
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """The standard deviations of phi_a(x), one row per arm."""
-        rows = [spread_of(own, x, (arm,)) for own, x, arm in self._each(x, arms)]
+        """The standard deviation of each coordinate of phi_a(x), one row per arm."""
+        rows = [self._spread(own, own_x, arm) for own, own_x, arm in self._each(x, arms)]
         return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
     def sample(
@@ -98,9 +110,28 @@ class PerArmMap(Persistent):
     ) -> FloatArray:
         """A draw of phi_a(x), or `size` of them, independent from arm to arm."""
         rng, size = generator(rng), None if size is None else integer("size", size, least=0)
-        rows = [own.sample(x, (arm,), rng, size) for own, x, arm in self._each(x, arms)]
         none = np.empty((0, self.dim_z) if size is None else (size, 0, self.dim_z))
-        return np.concatenate([none, *rows], axis=-2)
+        rows = [none]
+        for own, own_x, arm in self._each(x, arms):
+            if self._is_new(arm):
+                noise = rng.standard_normal((1, self.dim_z) if size is None else (size, 1, self.dim_z))
+                rows.append(own.predict(own_x, (arm,)) + self._spread(own, own_x, arm) * noise)
+            else:
+                rows.append(own.sample(own_x, (arm,), rng, size))
+        return np.concatenate(rows, axis=-2)
+
+    def _is_new(self, arm: int) -> bool:
+        """Whether an arm has too few z for its map to know its error, and nothing else says it."""
+        if self._pairs is None or _is_taught(self.template):
+            return False
+        return self._pairs.get(arm, 0.0) < PAIRS_PER_INPUT * (self.dim_x + 1)
+
+    def _spread(self, own: ContextMap, x: FloatArray, arm: int) -> FloatArray:
+        """The standard deviation of each coordinate of an arm's phi(x), (1, dim_z)."""
+        spread = spread_of(own, x, (arm,))
+        if self._pairs is None or not self._is_new(arm):
+            return spread
+        return widened(spread, self._mean.variance, self._pairs.get(arm, 0.0), self.dim_x)
 
     def _each(self, x: npt.ArrayLike, arms: Sequence[int]) -> Iterator[tuple[ContextMap, FloatArray, int]]:
         """Each arm with its map and its context."""
@@ -118,6 +149,8 @@ class PerArmMap(Persistent):
         self._maps[arm] = own
         if self._pools:
             self._mean.update(x, arm, z)
+        if self._pairs is not None:
+            self._pairs[arm] = self._pairs.get(arm, 0.0) + 1.0
 
     def is_taught(self, arm: int) -> bool:
         """Whether a z has come, of this or of another arm, or the template says where z lies."""
@@ -125,7 +158,7 @@ class PerArmMap(Persistent):
 
     def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
         """Those of each arm's map."""
-        own = (self._of(arm) for arm in arms)
+        own = (self._mean if self._is_new(arm) else self._of(arm) for arm in arms)
         rows = [each.ball_axes((0,)) if isinstance(each, ShapesBall) else None for each in own]
         if all(row is None for row in rows):
             return None
@@ -134,6 +167,8 @@ class PerArmMap(Persistent):
     def remove_arm(self, arm: int) -> None:
         """Drop what was learnt about an arm."""
         self._maps.pop(arm, None)
+        if self._pairs is not None:
+            self._pairs.pop(arm, None)
 
     def refit_prior(self) -> None:
         """Refit the prior of every arm's map that has one."""
@@ -148,6 +183,8 @@ class PerArmMap(Persistent):
         for own in (self.template, *self._maps.values(), self._mean):
             if isinstance(own, Forgets):
                 own.forget(keep)
+        if self._pairs is not None:
+            self._pairs = {arm: keep * pairs for arm, pairs in self._pairs.items()}
 
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
@@ -160,6 +197,11 @@ class PerArmMap(Persistent):
                 own.merge(other._maps[arm])
         self._maps.update(merged)
         self._mean.merge(other._mean)
+        if self._pairs is not None and other._pairs is not None:
+            both = self._pairs.keys() | other._pairs.keys()
+            self._pairs = {arm: self._pairs.get(arm, 0.0) + other._pairs.get(arm, 0.0) for arm in both}
+        else:
+            self._pairs = None
 
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sums over the maps of all arms, as far as they know them."""
@@ -172,6 +214,8 @@ class PerArmMap(Persistent):
     def _arrays(self) -> Arrays:
         mean = {f"mean_{name}": array for name, array in self._mean._arrays().items() if self._pools}
         found: Arrays = {"arms": np.array(sorted(self._maps), dtype=np.int64), **mean}
+        if self._pairs is not None:
+            found["arm_pairs"] = np.array([self._pairs[arm] for arm in sorted(self._maps)])
         for arm, own in self._maps.items():
             if not isinstance(own, Persistent) or not _is_made_of_arrays(own):
                 raise InvalidInput(f"{own!r} cannot be saved for each arm, wanted a map made of arrays")
@@ -182,11 +226,35 @@ class PerArmMap(Persistent):
         self._pools = arrays.has("mean_pairs")  # in states of earlier versions arms start at 0
         if self._pools:
             self._mean._restore(arrays.below("mean_"))
-        for arm in arrays.take("arms", (None,), np.int64).tolist():
+        arms = arrays.take("arms", (None,), np.int64).tolist()
+        self._pairs = None  # in states of earlier versions arms are as sure as their maps
+        if self._pools and arrays.has("arm_pairs"):
+            pairs = arrays.take("arm_pairs", (len(arms),))
+            arrays.require(not (pairs < 0.0).any(), "arm_pairs", "no negative numbers")
+            self._pairs = dict(zip(arms, pairs.tolist(), strict=True))
+        for arm in arms:
             own = copy.deepcopy(self.template)
             assert isinstance(own, Persistent)
             restore_all(own, arrays.below(f"maps.{arm}."))
             self._maps[arm] = own
+
+
+def widened(spread: FloatArray, variance: FloatArray, pairs: float, dim_x: int) -> FloatArray:
+    """The deviations of phi for an arm with few z, in proportion to those of all z.
+
+    They are the arm's own on average, in units of s, s² the `variance` of all z so far, or if these are less,
+    what n = `pairs` z can tell. s² bounds how far phi varies and the noise of z, so before the first z it is
+    s². A regression on p = dim_x + 1 inputs whose prior and whose noise have variance s² is left with
+    s² p/(n + p), and one that starts from the mean of its own z with s² (1 + 1/n) p/(n + p).
+
+    >>> [widened(np.array([[0.0, 0.1]]), np.array([1.0, 4.0]), n, dim_x=3).round(2).tolist() for n in (0, 4)]
+    [[[1.0, 2.0]], [[0.79, 1.58]]]
+    """
+    inputs = dim_x + 1.0
+    own_level = 1.0 / max(pairs, 1.0) if pairs else 0.0
+    least = (1.0 + own_level) * inputs / (pairs + inputs)
+    own = np.square(spread) / np.where(variance > 0.0, variance, np.inf)
+    return np.asarray(np.sqrt(np.maximum(own.mean(axis=1, keepdims=True), least) * variance))
 
 
 def _is_taught(phi_hat: ContextMap) -> bool:
