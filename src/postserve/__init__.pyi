@@ -22,6 +22,7 @@ from postserve.environments import DecisionSetEnvironment as DecisionSetEnvironm
 from postserve.environments import HolderEnvironment as HolderEnvironment
 from postserve.environments import NonlinearEnvironment as NonlinearEnvironment
 from postserve.environments import Observation1 as Observation1
+from postserve.environments import RotatingEnvironment as RotatingEnvironment
 from postserve.environments import SyntheticEnvironment as SyntheticEnvironment
 from postserve.environments import TableEnvironment as TableEnvironment
 from postserve.errors import InvalidInput as InvalidInput

@@ -91,8 +91,8 @@ class Environment(Protocol):
     """The truth: draws rounds, and knows every arm's mean at phi(x).
 
     With one context per arm, `phi` and `means` take a round's (k, dim_x) rows; if only some arms can be
-    served, `means` also takes their ids, `arms`. An environment with large rounds may have `rounds_at_once`,
-    how many to draw in one block.
+    served, `means` also takes their ids, `arms`, and so does `phi` if x is one for all arms and z is not. An
+    environment may have `rounds_at_once`, how many to draw in one block, and if it ends, `horizon`.
     """
 
     @property

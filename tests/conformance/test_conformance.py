@@ -35,6 +35,7 @@ from postserve import (
     RandomPolicy,
     RidgeMap,
     RobustPoLinUCB,
+    RotatingEnvironment,
     SklearnMap,
     SyntheticEnvironment,
     TableEnvironment,
@@ -256,6 +257,10 @@ ENVIRONMENTS: dict[str, Make] = {
     "CatalogueEnvironment": lambda: CatalogueEnvironment("linear", dim_x=4, n_arms=12, n_eligible=3),
     "CatalogueEnvironment-alike": lambda: CatalogueEnvironment(
         absolute, dim_x=4, dim_z=2, n_arms=4, n_eligible=4, own=0.0, reward_from="phi"
+    ),
+    "RotatingEnvironment": lambda: RotatingEnvironment(horizon=700, lifetime=200),
+    "RotatingEnvironment-noises": lambda: RotatingEnvironment(
+        n_alive=2, lifetime=1000, dim_x=2, dim_z=1, own_weights=0.5, z_noise=uniform, reward_noise=uniform
     ),
     "NonlinearEnvironment": lambda: NonlinearEnvironment("linear", z_noise=5.0),
     "NonlinearEnvironment-phi": lambda: NonlinearEnvironment("periodic", reward_from="phi", seed=1),

@@ -18,6 +18,7 @@ from postserve import (
     Observation1,
     PoLinUCB,
     RidgeMap,
+    RotatingEnvironment,
     simulate,
 )
 from postserve import SyntheticEnvironment as Synthetic
@@ -97,6 +98,7 @@ def test_rewards_from_phi_differ_in_the_noise_of_z_alone(make: Any) -> None:
         ActionDependentEnvironment(products, dim_x=3, dim_z=2, maps="shared"),
         DecisionSetEnvironment(products, dim_x=3, dim_z=2),
         CatalogueEnvironment("linear", z_noise=laplace),
+        RotatingEnvironment(z_noise=laplace),
         NonlinearEnvironment(),
     ],
 )
@@ -204,6 +206,15 @@ def test_levels_that_doubles_cannot_see_change_nothing() -> None:
         (lambda: CatalogueEnvironment("linear").means(np.ones((3, 20))), "x has shape"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[3, 3]), "arms has 3 more"),
         (lambda: CatalogueEnvironment("linear").means(np.ones((2, 20)), arms=[1, 100]), "arms is"),
+        (lambda: RotatingEnvironment(lifetime=15), "lifetime is 15, wanted a multiple of n_alive, 10"),
+        (lambda: RotatingEnvironment(horizon=0), "horizon is 0"),
+        (lambda: RotatingEnvironment(own_weights=-1.0), "own_weights is -1"),
+        (
+            lambda: RotatingEnvironment(horizon=9).rounds(10, np.random.default_rng(0)),
+            "n is 10, wanted at most 9",
+        ),
+        (lambda: RotatingEnvironment().phi(np.ones(4)), "x has shape"),
+        (lambda: RotatingEnvironment().means(np.ones(5), arms=[0, 59]), "arms is"),
         (lambda: NonlinearEnvironment(untyped(products)), "phi is"),
         (lambda: NonlinearEnvironment(scale=0.0), "scale"),
         (lambda: NonlinearEnvironment(z_noise=untyped(laplace)), "z_noise"),
@@ -323,3 +334,32 @@ def test_features_have_about_unit_scale() -> None:
     assert env.x_features(rounds.x).std(axis=0) == pytest.approx(1.0, abs=0.05)
     z = env.z_features(rounds.z)
     assert np.sqrt((z**2).mean(axis=0).reshape(2, -1).mean(axis=1)) == pytest.approx(1.0, rel=0.35)
+
+
+def test_arms_come_and_go_and_share_their_weights() -> None:
+    env = RotatingEnvironment(n_alive=4, lifetime=80, horizon=100, own_weights=0.0, seed=3)
+    assert env.n_arms == 8
+    rounds = env.rounds(100, np.random.default_rng(0))
+    assert rounds.arms is not None
+    for t, arms in enumerate(rounds.arms):
+        assert arms.tolist() == [t // 20 + i for i in range(4)]
+    assert (env.theta == env.common_theta).all()
+    assert (env.beta == env.common_beta).all()
+    short = env.rounds(7, np.random.default_rng(0))
+    np.testing.assert_array_equal(short.arms, rounds.arms[:7])
+    own = RotatingEnvironment(own_weights=0.5)
+    np.testing.assert_allclose(np.linalg.norm(own.beta - own.common_beta, axis=1), 0.5)
+
+
+def test_what_arms_have_in_common_and_of_their_own() -> None:
+    """Over many worlds, phi's parts have the deviations that the docstring names."""
+    at_zero, slopes = [], []
+    for seed in range(300):
+        env = RotatingEnvironment(dim_x=3, dim_z=2, horizon=200, lifetime=100, seed=seed)
+        offset = env.phi(np.zeros(3))
+        at_zero.append(offset)
+        slopes.append(env.phi([1.0, 0.0, 0.0]) - offset)
+    for found, common, own in ((at_zero, 0.5, 0.5), (slopes, 3**-0.5, 0.5 * 3**-0.5)):
+        between = np.mean([part.var(axis=0, ddof=1) for part in found])
+        assert between == pytest.approx(own**2, rel=0.1)
+        assert np.mean(np.square(found)) == pytest.approx(common**2 + own**2, rel=0.15)

@@ -84,7 +84,10 @@ def rewards_follow_what_they_say(make: Make) -> None:
 
 
 def _noise_of_z(env: Any, rounds: Rounds) -> FloatArray:
-    phi = np.array([env.phi(x) for x in rounds.x])
+    options: list[dict[str, Any]] = [{}] * len(rounds.x)
+    if rounds.arms is not None and rounds.x.ndim < rounds.z.ndim:  # phi(x) has to know of which arms
+        options = [{"arms": ids} for ids in rounds.arms]
+    phi = np.array([env.phi(x, **each) for x, each in zip(rounds.x, options, strict=True)])
     require(phi.shape == rounds.z.shape, f"phi(x) has the shape {phi.shape[1:]}, wanted {rounds.z.shape[1:]}")
     return np.asarray(rounds.z - phi)
 

@@ -6,5 +6,6 @@ from postserve.environments.decision_sets import DecisionSetEnvironment as Decis
 from postserve.environments.holder import HolderEnvironment as HolderEnvironment
 from postserve.environments.nonlinear import NonlinearEnvironment as NonlinearEnvironment
 from postserve.environments.observation1 import Observation1 as Observation1
+from postserve.environments.rotating import RotatingEnvironment as RotatingEnvironment
 from postserve.environments.synthetic import SyntheticEnvironment as SyntheticEnvironment
 from postserve.environments.table import TableEnvironment as TableEnvironment

@@ -11,6 +11,7 @@ import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
+from postserve.evaluation.delays import Delay, Feedback, delays_of, require
 from postserve.evaluation.serving import checked, column_of, each, served
 from postserve.protocols import z_for_oracle
 from postserve.types import FloatArray, IntArray, Rounds
@@ -44,7 +45,13 @@ class Replay(NamedTuple):
 
 
 def replay(
-    policy: Any, log: LoggedRounds | Rounds, rng: np.random.Generator, *, method: Method = "rejection"
+    policy: Any,
+    log: LoggedRounds | Rounds,
+    rng: np.random.Generator,
+    *,
+    method: Method = "rejection",
+    z_delay: Delay = 0,
+    reward_delay: Delay = 0,
 ) -> Replay:
     """Let a policy choose for each logged x in turn and learn from what it may see; returns what it earned.
 
@@ -56,6 +63,10 @@ def replay(
 
     If `log` is a `Rounds` block, every arm's reward is known and every row counts. A log's missing rewards
     (NaN) do not count; the z of these rows still teaches phi.
+
+    `z_delay` and `reward_delay` are as in `simulate`: a number, a function, a distribution, or a column with
+    one entry per row of the log. They count the rounds that the policy plays: in "rejection", the rows that
+    are kept. What is due after the last row never comes, but its reward counts: it was earned.
 
     >>> from postserve import LinUCB, LoggedRounds
     >>> rng = np.random.default_rng(0)
@@ -69,62 +80,70 @@ def replay(
     one_of("method", method, ("rejection", "weighted"))
     generator(rng)
     if isinstance(log, Rounds):
-        _require(policy, "select", "update")
-        return _full_information(policy, checked(log, "log"), rng)
-    if not isinstance(log, LoggedRounds):
+        log = checked(log, "log")
+        require(policy, "select", "update")
+    elif isinstance(log, LoggedRounds):
+        gaps = ["observe"] if np.isnan(log.rewards).any() else []
+        require(policy, "propensities" if method == "weighted" else "select", "update", *gaps)
+        _require_arms(policy, log.n_arms)
+    else:
         raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds, or Rounds")
-    gaps = ["observe"] if np.isnan(log.rewards).any() else []
-    _require(policy, "propensities" if method == "weighted" else "select", "update", *gaps)
-    _require_arms(policy, log.n_arms)
-    return _rejection(policy, log, rng) if method == "rejection" else _weighted(policy, log)
+    n = len(log.rewards)
+    z_delays, reward_delays = (
+        delays_of(name, delay, n, rng)
+        for name, delay in (("z_delay", z_delay), ("reward_delay", reward_delay))
+    )
+    feedback = Feedback(policy, z_delays, reward_delays)
+    if isinstance(log, Rounds):
+        return _full_information(policy, log, rng, feedback)
+    if method == "rejection":
+        return _rejection(policy, log, rng, feedback)
+    return _weighted(policy, log, feedback)
 
 
-def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator) -> Replay:
+def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator, feedback: Feedback) -> Replay:
     least = log.propensities.min()
     keep = least / log.propensities  # 1 throughout where arms were equally likely
-    counted = []
+    counted: list[int] = []
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
+        feedback.come(len(counted))
         chosen = policy.select(x, rng, **z_for_oracle(policy, z=z)).arm
         match = column_of(chosen, None, log.n_arms) == arm
         if match and (keep[row] == 1.0 or rng.random() < keep[row]):
-            _learn(policy, x, arm, z, log.rewards[row])
+            feedback.serve(len(counted), x, arm, z, float(log.rewards[row]), row=row)
             counted.append(row)
     rows = np.array(counted, dtype=np.int64)
     return _replay(log, rows, log.weights[rows] / least)
 
 
-def _weighted(policy: Any, log: LoggedRounds) -> Replay:
+def _weighted(policy: Any, log: LoggedRounds, feedback: Feedback) -> Replay:
     chances = np.empty(len(log))
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
+        feedback.come(row)
         found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z)))
         if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
             got = f"the policy's propensities are {found!r:.60}"
             raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities, one per arm")
         chances[row] = found[arm]
-        _learn(policy, x, arm, z, log.rewards[row])
+        feedback.serve(row, x, arm, z, float(log.rewards[row]))
     return _replay(log, np.arange(len(log)), log.weights * chances / log.propensities)
 
 
-def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator) -> Replay:
+def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator, feedback: Feedback) -> Replay:
     n, k = rounds.rewards.shape
     if rounds.arms is None:
         _require_arms(policy, k)
     arms, rewards = np.empty(n, dtype=np.int64), np.empty(n)
     for row, (x, z, all_rewards, _, eligible) in enumerate(each(rounds)):
         arms_option = {} if eligible is None else {"arms": eligible}
+        feedback.come(row)
         chosen = policy.select(x, rng, **z_for_oracle(policy, z=z), **arms_option).arm
         i = column_of(chosen, eligible, k)
         arms[row], rewards[row] = chosen, all_rewards[i]
-        policy.update(served(x, i), int(arms[row]), served(z, i), float(rewards[row]))
+        feedback.serve(row, served(x, i), int(arms[row]), served(z, i), float(rewards[row]))
     return Replay(np.arange(n), arms, rewards, np.ones(n), float(n))
-
-
-def _require(policy: Any, *verbs: str) -> None:
-    for verb in verbs:
-        if not callable(getattr(policy, verb, None)):
-            raise InvalidInput(f"the policy, a {type(policy).__name__}, has no {verb}, wanted one that does")
 
 
 def _require_arms(policy: Any, n_arms: int) -> None:
@@ -132,13 +151,6 @@ def _require_arms(policy: Any, n_arms: int) -> None:
     arms = tuple(getattr(policy, "arms", ()))
     if arms and arms != tuple(range(n_arms)):
         raise InvalidInput(f"the policy has arms {arms!r:.60}, wanted 0 to {n_arms - 1} as the log has")
-
-
-def _learn(policy: Any, x: FloatArray, arm: int, z: FloatArray, reward: float) -> None:
-    if np.isnan(reward):
-        policy.observe(x, arm, z)
-    else:
-        policy.update(x, arm, z, float(reward))
 
 
 def _replay(log: LoggedRounds, rows: IntArray, weights: FloatArray) -> Replay:
