@@ -186,3 +186,22 @@ class HoldsArms(Protocol):
     """Keeps something for each arm, and can drop it."""
 
     def remove_arm(self, arm: int) -> None: ...
+
+
+@runtime_checkable
+class Announces(Protocol):
+    """Takes announced rounds, which count in its widths until they are over (policies, and some maps)."""
+
+    def expect(self, x: npt.ArrayLike, arm: int) -> None:
+        """The arm was served at x, and its feedback is out."""
+
+    def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
+        """What `expect` announced is over."""
+
+
+@runtime_checkable
+class CountsPending(Announces, Protocol):
+    """A map that counts rounds whose z is out in its radius and draws, as if z had come at its mean."""
+
+    def settled(self) -> ContextMap:
+        """The map as if nothing were announced, to read from."""

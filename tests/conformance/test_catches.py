@@ -1,5 +1,6 @@
 """Checks must be able to fail: each of these broken policies, maps and worlds is caught."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from postserve import (
     ActionDependentEnvironment,
     CatalogueEnvironment,
     Decision,
+    Decisions,
     LinUCB,
     PoLinUCB,
     RandomPolicy,
@@ -113,6 +115,22 @@ class LearnsInUnits(LinUCB):
         return True
 
 
+class TakesBackAnything(LinUCB):
+    def withdraw(self, x: Any, arm: int) -> None:
+        with contextlib.suppress(postserve.InvalidInput):
+            super().withdraw(x, arm)
+
+
+class LearnsOpenRoundsTwice(LinUCB):
+    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        super().update(x, arm, z, reward if self._open is None else 2.0 * reward)
+
+
+class CohortsStay(LinUCB):
+    def select_batch(self, *args: Any, **options: Any) -> Decisions:
+        return super().select_batch(*args, **(options | {"sequential": False}))
+
+
 class LosesItsState(LinUCB):
     def _arrays(self) -> Any:
         lost = ("dense_weights", "row_c")
@@ -134,6 +152,9 @@ class LosesItsState(LinUCB):
         (lambda: DependsOnOrder(3, 2), "order|differently"),
         (lambda: LearnsInUnits(3, 2, ridge=1.0, arm_radius=1.0), "changed a choice"),
         (lambda: LosesItsState(3, 2), "loaded"),
+        (lambda: TakesBackAnything(3, 2), "withdrawing .* was accepted"),
+        (lambda: LearnsOpenRoundsTwice(3, 2), "taught announced rounds differently"),
+        (lambda: CohortsStay(3, 2, ridge=1.0), "in sequence, select_batch chose"),
         (lambda: RefitsToDescribe(3, 2), "describing changed the policy"),
         (lambda: LearnsPastItsSteps(3, 2), "with _credit overridden, update_batch taught differently"),
         (lambda: LearnsNothing(3, 2), "all weights are 0"),

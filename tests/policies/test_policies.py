@@ -21,7 +21,7 @@ from postserve import (
     RobustPoLinUCB,
 )
 from postserve.conformance.tools import some_rounds
-from postserve.policies.base import ChoosesFromX
+from postserve.policies.choosing import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
 from postserve.types import FloatArray
 

@@ -12,7 +12,8 @@ from postserve import LinUCB, LinUCBPhiHat, PoLinTS, PoLinUCB, RidgeMap, RobustP
 from postserve.conformance.overriding import policies_take_overridden_steps
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.ridge import RidgeModels
-from postserve.policies.base import BasePolicy, choose
+from postserve.policies.base import BasePolicy
+from postserve.policies.choosing import choose
 from postserve.steps import fast_path
 from postserve.types import FloatArray, IntArray, MapRadius, Ridge
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from postserve.conformance.overriding import policies_take_overridden_steps
+from postserve.conformance.pending import PENDING_CHECKS
 from postserve.conformance.rows import ROW_CHECKS
 from postserve.conformance.tools import (
     Feedback,
@@ -323,7 +324,8 @@ def a_missing_z_is_never_ignored(make: Make) -> None:
     require(same(before, snapshot(policy)), "a refused reward changed the policy")
 
 
-POLICY_CHECKS = (*checks_in(globals()), *ROW_CHECKS, *UNIT_CHECKS, policies_take_overridden_steps)
+OTHER_CHECKS = (*ROW_CHECKS, *UNIT_CHECKS, *PENDING_CHECKS, policies_take_overridden_steps)
+POLICY_CHECKS = (*checks_in(globals()), *OTHER_CHECKS)
 
 
 def check_policy(make: Make) -> None:

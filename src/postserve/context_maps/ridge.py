@@ -1,5 +1,6 @@
 """Recursive ridge regression of z on x or on features of it."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,23 @@ import numpy.typing as npt
 from postserve import confidence
 from postserve.context_maps.base import SharedMap, axes_of, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
+from postserve.errors import InvalidInput
+from postserve.linalg import pending
+from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import fast_path
 from postserve.types import FloatArray, Intercept, MapRadius, Prior, Ridge
-from postserve.validation import has_level, intercept_option, number, one_of_or_number, scales
+from postserve.validation import (
+    has_level,
+    integer,
+    intercept_option,
+    number,
+    one_of_or_number,
+    scales,
+    vector,
+)
 
 
 class RegressionMap(SharedMap, abstract=True):
@@ -116,6 +128,8 @@ class RidgeMap(RegressionMap):
         self._models = one_regression(
             blocks, n_outputs=self.dim_z, ridge=ridge, centring={"features": "shrunk"} if level else None
         )
+        # Where widths are read from: the models, or, while rounds are announced, these with their rows too.
+        self._widths: RidgeModels | PendingModels[RidgeModels] = self._models
         self.ridge = as_given(ridge)
         self._forgot = False
 
@@ -141,26 +155,64 @@ class RidgeMap(RegressionMap):
         refuse_other_settings(self, other)
         self._models.merge(other._models)
         self._forgot |= other._forgot
+        if isinstance(self._widths, PendingModels):
+            self._widths.rebuild()
+        if isinstance(other._widths, PendingModels):
+            for model, f in other._widths.rows():
+                self._widths = pending.announce(self._widths, model, f)
+
+    def expect(self, x: npt.ArrayLike, arm: int) -> None:
+        """A z at x is out: until it is withdrawn, the radius and draws count it as if it were known."""
+        integer("arm", arm, least=0)
+        f = _f(self, vector("x", x, self.dim_x)[None])[0]
+        self._widths = pending.announce(self._widths, 0, f)
+
+    def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
+        """Take back what `expect` announced: the z came, or never will."""
+        integer("arm", arm, least=0)
+        f = _f(self, vector("x", x, self.dim_x)[None])[0]
+        if not isinstance(self._widths, PendingModels) or not self._widths.has(0, f):
+            raise InvalidInput(f"x is {x!r} with arm {arm}, wanted one that was announced by expect()")
+        self._widths = pending.withdraw(self._widths, 0, f)
+
+    def settled(self) -> "RidgeMap":
+        """The map as if nothing were announced, to read from."""
+        settled = self
+        if self._widths is not self._models:
+            settled = copy.copy(self)
+            settled._widths = self._models
+        return settled
+
+    def refit_prior(self) -> None:
+        """Learn the prior from the evidence now; does nothing if the ridge is a number."""
+        super().refit_prior()
+        self._follow()
+
+    def _follow(self) -> None:
+        if isinstance(self._widths, PendingModels):
+            self._widths.follow()
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         super().forget(keep)
         self._forgot |= keep < 1.0
+        if isinstance(self._widths, PendingModels):
+            self._widths.rebuild()
 
     def _predict(self, X: FloatArray) -> FloatArray:
         return self._models.predict(X if self._plain else _f(self, X))
 
     def _radius(self, X: FloatArray) -> FloatArray:
-        return self._radius_of(self._models.project(self._models.centred(_f(self, X))).widths)
+        return self._radius_of(self._widths.project(self._models.centred(_f(self, X))).widths)
 
     @fast_path
     def _ball(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        Z_hat, widths = self._models.predict_with_widths(X if self._plain else _f(self, X))
+        Z_hat, widths = self._widths.predict_with_widths(X if self._plain else _f(self, X))
         return Z_hat, self._radius_of(widths)
 
     @fast_path
     def _predict_and_spread(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        Z_hat, widths = self._models.predict_with_widths(X if self._plain else _f(self, X))
+        Z_hat, widths = self._widths.predict_with_widths(X if self._plain else _f(self, X))
         if self.map_radius == "posterior":
             return Z_hat, (self.radius_scale * widths)[:, None] * self._noise()
         return Z_hat, share_out(self._radius_of(widths), self._noise())
@@ -191,17 +243,20 @@ class RidgeMap(RegressionMap):
         if (X[:1] == X).all():  # one context: its width is enough
             return super()._deviations(X[:1], size, rng)
         F = self._models.centred(_f(self, X))
-        off = self._models.draws(size * self.dim_z, rng) @ F.T
-        width = self._models.project(F).widths
+        off = self._widths.draws(size * self.dim_z, rng) @ F.T
+        width = self._widths.project(F).widths
         scale = self._spread(X) / np.where(width > 0.0, width, 1.0)[:, None]
         return np.asarray(off.reshape(size, self.dim_z, len(X)).transpose(0, 2, 1) * scale)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         self._models.update(0, x if self._plain else _f(self, x[None])[0], z)
+        if self._widths is not self._models:
+            self._follow()
 
     @fast_path
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:
         self._models.update_batch(np.zeros(len(X), dtype=np.int64), _f(self, X), Z)
+        self._follow()
 
     def squared_errors(self) -> tuple[FloatArray, float]:
         """As if each pair were left out of the fit, by generalised cross-validation.
@@ -220,11 +275,13 @@ class RidgeMap(RegressionMap):
 
     def _arrays(self) -> Arrays:
         forgot = {"forgot": np.array(True)} if self._forgot else {}
-        return {**self._models.arrays(), **forgot, "probe": probe(self.features, self.dim_x)}
+        announced = pending.arrays(self._widths)
+        return {**self._models.arrays(), **announced, **forgot, "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
         self._models.restore(arrays, 1)
+        self._widths = pending.restored(self._models, arrays, self._dim_f + self._constant)
         self._forgot = arrays.has("forgot")
 
 

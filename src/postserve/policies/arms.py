@@ -12,6 +12,7 @@ from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.kernels.models import UNDECIDED
 from postserve.linalg.level import LevelModels
+from postserve.linalg.pending import PendingModels, announce, withdraw
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
@@ -93,12 +94,14 @@ class ArmModels:
         self.model = one_of("model", model, ("disjoint", "shared", "hybrid"))
         centring = dict.fromkeys(blocks, FULL) | CENTRING if level else None
         self.models = _models(self.model, n_arms, blocks, _block_ridges(ridge, blocks), centring)
+        # Where widths are read from: the models, or, while rounds are announced, these with their rows too.
+        self.widths: RidgeModels | HybridModels | PendingModels[Any] = self.models
         self.ridge = as_given(ridge)
         self._own = self.model != "shared"  # whether each arm has a model, in the arm's slot
         self._zeros = np.zeros(n_arms or 0, dtype=np.int64)
         block = self.models.prior.block
         self._blocks = [block(name) for name in blocks if self._constant or name != "intercept"]
-        self._dim_u = self._blocks[-1].stop
+        self.dim_u = self._blocks[-1].stop
         starts = [block(name).start for name in blocks if name not in ("x", "intercept")]
         self._moving = np.array(starts, dtype=np.int64), blocks.get("z", 0)
         self.prior_weights, self._beta_0 = _prior_weights(prior_weights, blocks.get("z", 0))
@@ -128,7 +131,7 @@ class ArmModels:
             return (parts[0] if len(parts) == 1 else np.concatenate(parts))[None]
         if len(parts) == 1:
             return rows
-        U = np.empty((len(rows), self._dim_u))
+        U = np.empty((len(rows), self.dim_u))
         for block, part in zip(self._blocks, parts, strict=True):
             U[:, block] = part
         return U
@@ -138,11 +141,31 @@ class ArmModels:
         u = parts[0] if len(parts) == 1 and not self._constant else self.stack(*parts)[0]
         self._reward[0] = reward if self._z is None else reward - float(u[self._z] @ self._beta_0)
         self.models.update(slot if self._own else 0, u, self._reward)
+        if self.widths is not self.models:
+            self._follow()
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
         """`learn`, round after round."""
         rewards = rewards - self._known_part(U)
         self.models.update_batch(self.models_of(slots), U, rewards[:, None])
+        self._follow()
+
+    def _follow(self) -> None:
+        if isinstance(self.widths, PendingModels):
+            self.widths.follow()
+
+    def expect(self, slot: int, u: FloatArray) -> None:
+        """A round is out: its row u counts in the widths."""
+        self.widths = announce(self.widths, slot if self._own else 0, u)
+
+    def withdraw(self, slot: int, u: FloatArray) -> None:
+        """A row that counted in the widths does so no more."""
+        self.widths = withdraw(self.widths, slot if self._own else 0, u)
+
+    def renew_widths(self) -> None:
+        """Count what is out again, after a change of the models other than by learning rounds."""
+        if isinstance(self.widths, PendingModels):
+            self.widths.rebuild()
 
     def models_of(self, slots: IntArray) -> IntArray:
         """The regression of each slot."""
@@ -154,15 +177,19 @@ class ArmModels:
         """One more arm, in the last slot."""
         if self._own:
             self.models.add()
+            self.renew_widths()
 
     def remove(self, slot: int) -> None:
         """Remove an arm; what it taught a shared model stays."""
         if self._own:
             self.models.remove(slot)
+            if isinstance(self.widths, PendingModels):
+                self.widths.drop(slot)
 
     def restore(self, stored: Stored, n_arms: int) -> None:
         """Take back what the models' `arrays` gave."""
         self.models.restore(stored, n_arms if self._own else 1)
+        self.renew_widths()
 
     def noise(self) -> float:
         """R: sigma as learnt, or the given noise scale."""
@@ -173,7 +200,7 @@ class ArmModels:
         """zeta of each of the eligible arms times exploration; one number if it is the same for all."""
         if not self._follows_rule:
             return self.zeta(slots)
-        n, dim = len(slots), self._dim_u
+        n, dim = len(slots), self.dim_u
         candidates, n_weights = (n, n * dim) if self._own else (min(n, dim), dim)
         rounds = self.models.prior.updates  # which neither forgetting nor removing an arm lowers
         return np.array([confidence.posterior_exploration(candidates, n_weights, rounds) * self.noise()])
@@ -203,8 +230,8 @@ class ArmModels:
         Scores that cannot be the best may be inexact, here and below (`Regressions.score`).
         """
         if self._z is None or len(U) == 1:  # the same for all arms
-            return self.models.score(U, slots if self._own else self.models_of(slots), zeta)
-        means, widths = self.models.project(self.models.centred(U), self.models_of(slots))
+            return self.widths.score(U, slots if self._own else self.models_of(slots), zeta)
+        means, widths = self.widths.project(self.models.centred(U), self.models_of(slots))
         return np.asarray(means[:, 0] + self._known_part(U) + zeta * widths)
 
     def posterior_score(
@@ -218,7 +245,7 @@ class ArmModels:
         standard normals, n_phi being the number of different phi, which grows no more with the rounds.
         """
         starts, models = self._moving[0], self.models_of(slots)
-        moving = self.models.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
+        moving = self.widths.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
         c = max(1.0, confidence.expected_maximum(n_phi)) if self._follows_rule else self.multiplier
         variance = moving.squares
         variance *= float(zeta[0]) ** 2
@@ -227,8 +254,8 @@ class ArmModels:
 
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""
-        if self.model == "disjoint" and isinstance(self.models, RidgeModels):
-            return self.models.argmax_scores(self.models.centred(U), slots, zeta)
+        if self.model == "disjoint" and isinstance(self.widths, RidgeModels):
+            return self.widths.argmax_scores(self.models.centred(U), slots, zeta)
         return np.full(len(U), UNDECIDED)
 
     def optimistic(
@@ -245,7 +272,7 @@ class ArmModels:
         The blocks of u that hold phi_hat(x) move with z, within the ball.
         """
         models, known, U = self.models_of(slots), self._known_part(U), self.models.centred(U)
-        means, widths, beta, cross, block = self.models.project_around(U, models, *self._moving)
+        means, widths, beta, cross, block = self.widths.project_around(U, models, *self._moving)
         if self._z is not None:
             means, beta = means + known, beta + self._beta_0
         radius = np.empty(len(slots))
@@ -300,10 +327,10 @@ class ArmModels:
 
         In draw m, moves[m, i] is added to z in row i. Shared weights are drawn once for all rows.
         """
-        models, z, U = self.models, self.models.prior.block("z"), self.models.centred(U)
-        if self._own or isinstance(models, HybridModels):
-            return models.deviations(U, slots, z, moves, rng)
-        off = models.draws(len(moves), rng)
+        z, U = self.models.prior.block("z"), self.models.centred(U)
+        if self._own or isinstance(self.widths, HybridModels):
+            return self.widths.deviations(U, slots, z, moves, rng)
+        off = self.widths.draws(len(moves), rng)
         if (U[:1] == U).all():  # equal rows tie; BLAS may end equal columns of a product in different bits
             U = U[:1]
         return np.asarray(off @ U.T + np.vecdot(moves, off[:, None, z]))

@@ -1,11 +1,11 @@
-"""The verbs every policy has: checks at the public edges, two-stage feedback, and from scores to a choice.
+"""The verbs every policy has: checks at the public edges, and feedback in two stages.
 
-A policy holds no pending decision. The caller keeps (x, arm) and hands in z and the reward when they come,
-in any order and at any time (docs/recipes.md).
+A policy needs to hold no pending decision. The caller keeps (x, arm) and hands in z and the reward when they
+come, in any order and at any time (docs/recipes.md). Rounds that the caller announces (`expect`) count in the
+widths until their feedback comes (`open_rounds.py`).
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -13,15 +13,16 @@ import numpy.typing as npt
 
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import UNDECIDED
+from postserve.policies import open_rounds
 from postserve.policies.arm_set import ArmSet
+from postserve.policies.arms import ArmModels
 from postserve.policies.describing import Description
 from postserve.policies.inputs import Inputs
+from postserve.policies.phi_hat import PhiHat
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import HasSteps, general_way
-from postserve.types import Context, Decision, Decisions, FloatArray, IntArray, MissingZ
-from postserve.validation import generator, number, one_of, reward_value, vector, whole_numbers
+from postserve.types import Context, FloatArray, IntArray, MissingZ
+from postserve.validation import number, one_of, reward_value, vector, whole_numbers
 
 NO_Z = np.empty(0)
 """Stands for z where it is not used."""
@@ -31,6 +32,7 @@ class BasePolicy(HasSteps, abstract=True):
     """Arms by id, and the learning verbs; subclasses learn in steps, from checked arrays."""
 
     _settings_from: ClassVar[tuple[str, ...]] = ("_arm_set",)
+    _phi_hat: PhiHat | None = None
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class BasePolicy(HasSteps, abstract=True):
         self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._arm_set = ArmSet(n_arms)
+        self._open: open_rounds.OpenRounds | None = None  # announced rounds, if there are any
 
     @property
     def scale_free(self) -> bool:
@@ -103,13 +106,18 @@ class BasePolicy(HasSteps, abstract=True):
         slot = self._arm_set.slot(arm)
         if self.n_arms == 1:
             raise InvalidInput(f"arm {arm} is the only arm, wanted at least one to remain")
+        open_rounds.close_arm(self, slot)
         self._remove_arm(slot)
         self._arm_set.remove(slot)
 
     def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
         """z and the reward came: what `observe` and `credit` would learn."""
         x, slot, z = _checked_round(self, x, arm, z)
-        self._update(x, slot, z, reward_value(reward))
+        reward = reward_value(reward)
+        if self._open is None:
+            self._update(x, slot, z, reward)
+        else:
+            open_rounds.update(self, x, slot, z, reward)
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map."""
@@ -118,7 +126,7 @@ class BasePolicy(HasSteps, abstract=True):
             return None
         if z is None:
             raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
-        return self._observe(x, slot, z)
+        return self._observe(x, slot, z) if self._open is None else open_rounds.observe(self, x, slot, z)
 
     def credit(
         self, x: Context, arm: int, z: Context | None, reward: float, *, z_hat: npt.ArrayLike | None = None
@@ -127,7 +135,31 @@ class BasePolicy(HasSteps, abstract=True):
         x, slot, z = _checked_round(self, x, arm, z)
         reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
-        self._fill_z_and_credit(x, slot, z, reward, vector("z_hat", z_hat, self.dim_z) if used else None)
+        predicted = vector("z_hat", z_hat, self.dim_z) if used else None
+        if self._open is None:
+            self._fill_z_and_credit(x, slot, z, reward, predicted)
+        else:
+            open_rounds.credit(self, x, slot, z, reward, predicted)
+
+    def expect(self, x: Context, arm: int) -> None:
+        """The arm was served at x and its feedback is out: it counts in the widths as if it had come.
+
+        `observe` and `credit`, or `update`, resolve it: rounds are matched by x and arm, the oldest first. No
+        mean changes. Rounds need not be announced.
+
+        >>> from postserve import LinUCB
+        >>> policy, rng = LinUCB(n_arms=2, dim_x=1, ridge=1.0), np.random.default_rng(0)
+        >>> policy.expect([1.0], 0)
+        >>> policy.select([1.0], rng)  # the other one, of which more can be learnt
+        Decision(arm=1, propensity=1.0)
+        """
+        x, slot, _ = _checked_round(self, x, arm, None)
+        open_rounds.expect(self, x, slot)
+
+    def withdraw(self, x: Context, arm: int) -> None:
+        """Take back what `expect` announced, where nothing will ever come."""
+        x, slot, _ = _checked_round(self, x, arm, None)
+        open_rounds.withdraw(self, x, slot)
 
     def update_batch(
         self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
@@ -148,7 +180,10 @@ class BasePolicy(HasSteps, abstract=True):
             _refuse_missing_z(self)
         if n:
             self._try_rows(X, slots)
-            self._update_batch(X, slots, Z, rewards)
+            if self._open is None:
+                self._update_batch(X, slots, Z, rewards)
+            else:
+                open_rounds.update_batch(self, X, slots, Z, rewards)
 
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
         """Multiply what the arms and the map have learnt by these factors, in (0, 1]."""
@@ -171,6 +206,7 @@ class BasePolicy(HasSteps, abstract=True):
             theirs, mine = other._arm_set, self._arm_set
             raise InvalidInput(f"cannot merge arms {theirs} into {mine}, wanted the same arms")
         self._merge(other)
+        open_rounds.adopt(self, other._open or ())
 
     # The steps that subclasses fill in
 
@@ -187,6 +223,19 @@ class BasePolicy(HasSteps, abstract=True):
 
     def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
         """Raise if a row cannot be learnt from: features of x may be a caller's own function."""
+
+    def _regressions(self) -> list[ArmModels]:
+        """The reward models, in whose widths announced rounds count."""
+        return []
+
+    def _rows_out(
+        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
+    ) -> list[FloatArray | None]:
+        """The row of an announced round in each of the `_regressions`, z being None until it comes.
+
+        None where a map cannot say yet where z lies.
+        """
+        return []
 
     def _add_arm(self) -> None: ...
 
@@ -228,10 +277,11 @@ class BasePolicy(HasSteps, abstract=True):
         self._credit(x, slot, NO_Z if z is None else z, reward, z_hat)
 
     def _arrays(self) -> Arrays:
-        return self._arm_set.arrays()
+        return {**self._arm_set.arrays(), **open_rounds.arrays(self)}
 
     def _restore(self, arrays: Stored) -> None:
         self._arm_set.restore(arrays)
+        open_rounds.restore(self, arrays)
 
 
 def _checked_round(
@@ -247,115 +297,3 @@ def _checked_round(
 def _refuse_missing_z(policy: BasePolicy) -> None:
     wanted = f"({policy.dim_z},), or a policy with missing_z='impute' or 'drop'"
     raise InvalidInput(f"z is None, wanted {wanted}")
-
-
-class ChoosesFromX(ABC):
-    """Selection: scores every arm from x alone and takes the best, breaking ties at random."""
-
-    _arm_set: ArmSet
-    _x: Inputs
-
-    @abstractmethod
-    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        """One score per slot; x is one context for all slots, or has one row per slot."""
-
-    def select(self, x: Context, rng: np.random.Generator, arms: Sequence[int] | None = None) -> Decision:
-        """Choose an eligible arm for x; changes nothing but rng.
-
-        x is one context, or has one row per arm in the order of `arms` (by default `self.arms`).
-        """
-        arm_set = self._arm_set
-        if arms is None and not arm_set.by_row and self._x.is_ready(x):  # the common case, at half the price
-            seen, slots = cast(FloatArray, x), arm_set.all_slots
-        else:
-            seen, slots = _context(self, x, arms)
-        if not isinstance(rng, np.random.Generator):
-            generator(rng)  # which says what is wrong with it
-        return arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
-
-    def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
-        """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
-        x, slots = _context(self, x, arms)
-        return self._arm_set.over_all(slots, self._chances(self._scores(x, slots)))
-
-    def select_batch(
-        self, X: Context, rng: np.random.Generator, arms: Sequence[int] | None = None
-    ) -> Decisions:
-        """Select in every round of a batch, without learning in between."""
-        arm_set, rng = self._arm_set, generator(rng)
-        slots = arm_set.eligible(arms)
-        rounds = self._x.rounds(X, arm_set.rows_wanted(slots))
-        if not isinstance(rounds, np.ndarray) or rounds.ndim == 3 or arm_set.by_row:
-            placed = [arm_set.place(x, slots, self._x.label) for x in rounds]
-            chosen = ((slots, *self._pick(self._scores(x, slots), rng)) for x, slots in placed)
-            return batch(arm_set.decision(*each) for each in chosen)
-        slots = np.sort(slots)
-        indices, propensities = self._argmax_scores(rounds, slots), np.ones(len(rounds))
-        for i in np.flatnonzero(indices == UNDECIDED):
-            indices[i], propensities[i] = self._pick(self._scores(rounds[i], slots), rng)
-        return Decisions(arm_set.ids[slots[indices]], propensities)
-
-    @general_way
-    def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
-        """For each row the index that `_pick` would take, or UNDECIDED: then `_pick` decides."""
-        return np.full(len(X), UNDECIDED)
-
-    def _pick(self, scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
-        """The index of the slot to serve, and its probability."""
-        return choose(scores, rng)
-
-    def _chances(self, scores: FloatArray) -> FloatArray:
-        """The probability with which `_pick` takes each slot."""
-        return distribution(scores)
-
-
-def _context(policy: ChoosesFromX, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:
-    """x as the models see it, and the eligible slots."""
-    arm_set, inputs = policy._arm_set, policy._x
-    slots = arm_set.eligible(arms)
-    return arm_set.place(inputs.one_or_rows(x, arm_set.rows_wanted(slots)), slots, inputs.label)
-
-
-def choose(scores: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
-    """Index of the best score and its propensity; rng is used only for ties.
-
-    >>> choose(np.array([1.0, 3.0, 2.0]), np.random.default_rng(0))
-    (1, 1.0)
-    """
-    best, ties = kernels.best(scores)
-    if ties == 1:
-        return best, 1.0
-    if ties == 0:
-        raise ArithmeticError("a score is NaN, wanted numbers")
-    return kernels.nth(scores, scores[best], int(rng.random() * ties)), 1.0 / ties
-
-
-def distribution(scores: FloatArray) -> FloatArray:
-    """The probability with which `choose` takes each index.
-
-    >>> distribution(np.array([3.0, 3.0, 2.0]))
-    array([0.5, 0.5, 0. ])
-    """
-    best = scores == scores.max()
-    return np.asarray(best / best.sum())
-
-
-def draw(chances: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
-    """An index drawn with these probabilities, and its own.
-
-    >>> draw(np.array([0.0, 1.0]), np.random.default_rng(0))
-    (1, 1.0)
-    """
-    ends = np.cumsum(chances)
-    # Scaling by the last end, not by 1, keeps rounding from falling off the edge.
-    index = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-    return index, float(chances[index])
-
-
-def batch(decisions: Iterable[Decision]) -> Decisions:
-    """Many decisions as two arrays."""
-    rows = list(decisions)
-    return Decisions(
-        np.array([decision.arm for decision in rows], dtype=np.int64),
-        np.array([decision.propensity for decision in rows], dtype=np.float64),
-    )

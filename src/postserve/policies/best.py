@@ -8,11 +8,12 @@ import numpy as np
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels, ArmOptions, check_options
-from postserve.policies.base import BasePolicy, ChoosesFromX
+from postserve.policies.base import BasePolicy
+from postserve.policies.choosing import ChoosesFromX
 from postserve.policies.describing import Description
 from postserve.policies.linucb import LinUCB
 from postserve.policies.linucb_phi_hat import LinUCBPhiHat
-from postserve.policies.phi_hat import checked_map
+from postserve.policies.phi_hat import PhiHat, checked_map
 from postserve.policies.polinucb import PoLinUCB
 from postserve.policies.robust_polinucb import RobustPoLinUCB
 from postserve.protocols import ContextMap, HoldsArms
@@ -54,6 +55,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     _copied_by_reference = ("x_features", "z_features")
     _settings_from = ("_arm_set", "_arms")
     _option_defaults = DEFAULTS
+    _phi_hat: PhiHat
 
     def __init__(
         self,
@@ -174,6 +176,14 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             self._errors = errors
             self._judged += 1.0
         self._learnt += 1
+
+    def _regressions(self) -> list[ArmModels]:
+        return [member._arms for member in self._members.values()]
+
+    def _rows_out(
+        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
+    ) -> list[FloatArray | None]:
+        return [row for member in self._members.values() for row in member._rows_out(x, slot, z, z_hat)]
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return self._teacher._impute(x, slot)

@@ -1,17 +1,17 @@
 """Uniform exploration around any policy, so that every arm has a known propensity."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.policies.base import batch, draw
+from postserve.policies.choosing import batch, draw
 from postserve.policies.describing import Description
-from postserve.policies.inputs import each_round
-from postserve.protocols import Merges, Policy
+from postserve.policies.inputs import each_round, is_many
+from postserve.protocols import Announces, Merges, Policy
 from postserve.state import Persistent, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray
 from postserve.validation import generator, number
@@ -45,18 +45,47 @@ class EpsilonGreedy(Persistent):
 
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
-        greedy = self.policy.propensities(x, arms)
+        return self._mixed(self.policy.propensities(x, arms), arms)
+
+    def _mixed(self, greedy: FloatArray, arms: Sequence[int] | None) -> FloatArray:
+        """The wrapped policy's propensities with uniform exploration among the eligible arms."""
         everyone = self.policy.arms or range(len(greedy))  # of a decision set, its rows
         eligible = np.ones(len(greedy), bool) if arms is None else np.isin(everyone, arms)
         return np.asarray((1.0 - self.epsilon) * greedy + self.epsilon * eligible / eligible.sum())
 
     def select_batch(
-        self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
+        self,
+        X: npt.ArrayLike,
+        rng: np.random.Generator,
+        arms: Sequence[int] | None = None,
+        *,
+        sequential: bool = False,
     ) -> Decisions:
-        """Select in every round of a batch, without learning in between."""
+        """Select in every round of a batch, without learning in between.
+
+        If `sequential`, each round is chosen as if the ones before it had been announced by `expect`.
+        """
         rng = generator(rng)
+        if sequential:
+            return batch(self._in_sequence(X, rng, arms))
         chances = [self.propensities(x, arms) for x in each_round(X)]
         return batch(self._draw(each, rng) for each in chances)
+
+    def _in_sequence(
+        self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None
+    ) -> Iterator[Decision]:
+        """Each choice, announced to a copy before the next one is made."""
+        twin = copy.deepcopy(self.policy)
+        if not isinstance(twin, Announces):
+            got = f"sequential is True and {type(twin).__name__} has no expect"
+            raise InvalidInput(f"{got}, wanted a policy that counts announced rounds")
+        for x in each_round(X):
+            decision = self._draw(self._mixed(twin.propensities(x, arms), arms), rng)
+            if is_many(x):
+                ids = list(self.arms if arms is None else arms)
+                x = list(each_round(x))[ids.index(decision.arm) if ids else decision.arm]
+            twin.expect(x, decision.arm)
+            yield decision
 
     def _draw(self, chances: FloatArray, rng: np.random.Generator) -> Decision:
         index, propensity = draw(chances, rng)

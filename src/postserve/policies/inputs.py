@@ -52,7 +52,7 @@ class Inputs:
         """One for all arms, (dim,), or one row per arm, (arms, dim); None leaves their number free."""
         if self.features is None:
             return context(self.name, self._without_names(value), self.dim, arms)
-        if not _is_many(value) or (_is_frame(value) and len(value) == 1 and arms is not None):
+        if not is_many(value) or (_is_frame(value) and len(value) == 1 and arms is not None):
             return self.one(value)
         return context(self.label, self._features_of(value), self.dim, arms)
 
@@ -72,7 +72,7 @@ class Inputs:
         if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiub":
             return self.many(value, None)
         rounds = value if _is_frame(value) or isinstance(value, np.ndarray) else list(each_round(value))
-        if _is_frame(value) or not any(map(_is_many, each_round(rounds))):
+        if _is_frame(value) or not any(map(is_many, each_round(rounds))):
             return self.many(rounds, None)
         return [self.one_or_rows(rows, arms) for rows in rounds]
 
@@ -83,7 +83,7 @@ class Inputs:
     def _without_names(self, value: Any) -> Any:
         """Numbers as they are; names are refused, unless the input is ignored."""
         if self.dim is None and _has_names(value):
-            return np.zeros((len(value), 0) if _is_many(value) else 0)
+            return np.zeros((len(value), 0) if is_many(value) else 0)
         first = value[0] if isinstance(value, list | tuple) and value else value
         if isinstance(first, Mapping):  # a Series or a frame of numbers is an array, too
             raise InvalidInput(f"{self.name} has names, wanted numbers, or {self.name}_features for names")
@@ -177,7 +177,7 @@ def _has_names(value: Any) -> bool:
     return _is_frame(value) or hasattr(value, "keys")
 
 
-def _is_many(value: Any) -> bool:
+def is_many(value: Any) -> bool:
     """Whether rows, and not one row, were given."""
     if _is_frame(value):
         return True

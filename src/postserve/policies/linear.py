@@ -10,7 +10,6 @@ from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
 from postserve.policies.base import BasePolicy
 from postserve.policies.describing import Description, describe
-from postserve.policies.phi_hat import PhiHat
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
 from postserve.types import FloatArray, IntArray, Prior
@@ -20,7 +19,6 @@ class LinearPolicy(BasePolicy, abstract=True):
     """A subclass makes its reward models, `_arms`, and its map, `_phi_hat`; it scores and teaches arms."""
 
     _arms: ArmModels
-    _phi_hat: PhiHat | None = None
     _settings_from = ("_arm_set", "_arms")
     _option_defaults = DEFAULTS
 
@@ -90,6 +88,7 @@ class LinearPolicy(BasePolicy, abstract=True):
     def refit_prior(self) -> None:
         """Learn the priors of arms and map from the evidence now, from a cold start."""
         self._arms.models.prior.refit(self._arms.models)
+        self._arms.renew_widths()
         if isinstance(self.context_map, RefitsPrior):
             self.context_map.refit_prior()
 
@@ -107,6 +106,9 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return super()._impute(x, slot) if self._phi_hat is None else self._phi_hat.predict_one(x, slot)
+
+    def _regressions(self) -> list[ArmModels]:
+        return [self._arms]
 
     def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
         if self._phi_hat is not None:
@@ -126,6 +128,7 @@ class LinearPolicy(BasePolicy, abstract=True):
         if isinstance(self.context_map, Merges):
             self.context_map.merge(other.context_map)  # first, as only the map may refuse
         self._arms.models.merge(other._arms.models)
+        self._arms.renew_widths()
 
     def _forget(self, arms: float, map: float) -> None:
         if map < 1.0:
@@ -135,6 +138,7 @@ class LinearPolicy(BasePolicy, abstract=True):
             self.context_map.forget(map)
         if arms < 1.0:
             self._arms.models.forget(arms)
+            self._arms.renew_widths()
 
     def _add_arm(self) -> None:
         self._arms.add()

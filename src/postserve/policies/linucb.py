@@ -4,7 +4,7 @@ from typing import Unpack
 
 from postserve.context_maps.features import Features
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
-from postserve.policies.base import ChoosesFromX
+from postserve.policies.choosing import ChoosesFromX
 from postserve.policies.linear import LinearPolicy
 from postserve.steps import fast_path
 from postserve.types import FloatArray, IntArray
@@ -49,6 +49,11 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         self._arms.learn(slot, x, reward=reward)
+
+    def _rows_out(
+        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
+    ) -> list[FloatArray | None]:
+        return [self._arms.stack(x)[0]]
 
     # Fast paths: many rounds at once
 

@@ -1,5 +1,6 @@
 """LinUCB on (x, z) that sees z early: what poLinUCB is measured against, not a policy to serve."""
 
+import copy
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Unpack
 
@@ -8,7 +9,7 @@ import numpy as np
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
-from postserve.policies.base import batch, choose, distribution
+from postserve.policies.choosing import batch, choose, distribution
 from postserve.policies.linear import LinearPolicy
 from postserve.steps import fast_path
 from postserve.types import Context, Decision, Decisions, FloatArray, IntArray
@@ -62,9 +63,18 @@ class LinUCBOracle(LinearPolicy):
         return self._arm_set.over_all(slots, distribution(self._scores(u, slots)))
 
     def select_batch(
-        self, X: Context, rng: np.random.Generator, *, Z: Context, arms: Sequence[int] | None = None
+        self,
+        X: Context,
+        rng: np.random.Generator,
+        *,
+        Z: Context,
+        arms: Sequence[int] | None = None,
+        sequential: bool = False,
     ) -> Decisions:
-        """Select in every round of a batch, without learning in between."""
+        """Select in every round of a batch, without learning in between.
+
+        If `sequential`, each round is chosen as if the ones before it, with their z, had been announced.
+        """
         arm_set, rng = self._arm_set, generator(rng)
         eligible = arm_set.eligible(arms)
         wanted = arm_set.rows_wanted(eligible)
@@ -72,7 +82,14 @@ class LinUCBOracle(LinearPolicy):
         if len(xs) != len(zs):
             raise InvalidInput(f"Z has {len(zs)} rows, wanted {len(xs)}")
         rounds = [_both(self, x, z, eligible) for x, z in zip(xs, zs, strict=True)]
-        return batch(arm_set.decision(slots, *choose(self._scores(u, slots), rng)) for u, slots in rounds)
+        policy = copy.deepcopy(self) if sequential else self
+        decisions = []
+        for u, slots in rounds:
+            index, propensity = choose(policy._scores(u, slots), rng)
+            decisions.append(arm_set.decision(slots, index, propensity))
+            if sequential:
+                policy._arms.expect(int(slots[index]), u[index if len(u) > 1 else 0])
+        return batch(decisions)
 
     def _scores(self, u: FloatArray, slots: IntArray) -> FloatArray:
         """(x, z)·w_hat_a + zeta ||(x, z)||_{A_a^{-1}}."""
@@ -82,6 +99,12 @@ class LinUCBOracle(LinearPolicy):
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         self._arms.learn(slot, x, z, reward=reward)
+
+    def _rows_out(
+        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
+    ) -> list[FloatArray | None]:
+        """Nothing until z comes: there is no map to predict it."""
+        return [None if z is None else self._arms.stack(x, z)[0]]
 
     @fast_path
     def _update_batch(

@@ -89,6 +89,11 @@ class LinUCBPhiHat(PoLinUCB):
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, x, z_hat, reward=reward)
 
+    def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
+        assert z_hat is not None  # the map predicted it
+        row: FloatArray = self._arms.stack(x, z_hat)[0]
+        return row
+
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction without a z has an error too."""
         self._map_errors += self._map_error(x, slot)
@@ -122,7 +127,7 @@ class LinUCBPhiHat(PoLinUCB):
         """e_s, where the radius needs it."""
         if self._arms.arm_radius not in ("determinant", "closed_form"):
             return 0.0
-        return float(self._phi_hat.radius(x, np.array([slot]))[0])
+        return self._phi_hat.learnt_radius(x, slot)
 
     def _forget(self, arms: float, map: float) -> None:
         super()._forget(arms, map)

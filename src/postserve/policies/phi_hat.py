@@ -7,7 +7,7 @@ import numpy as np
 from postserve.context_maps.base import SharedMap, spread_of
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
-from postserve.protocols import ContextMap, HasUntaught, HoldsArms, ShapesBall
+from postserve.protocols import ContextMap, CountsPending, HasUntaught, HoldsArms, ShapesBall
 from postserve.types import Ball, FloatArray, IntArray
 from postserve.validation import matrix, number, plain_vector_check, shaped, vector
 
@@ -33,6 +33,7 @@ class PhiHat:
         # What the map can do, asked once: isinstance with a protocol takes longer than a prediction.
         self._shaped = self.map if isinstance(self.map, ShapesBall) else None
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
+        self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
         self._is_plain = plain_vector_check(self._dim_z)
@@ -73,6 +74,12 @@ class PhiHat:
         e = vector("context_map.radius(x)", e, len(slots))
         number("context_map.radius(x)", float(e.min()), least=0.0)
         return e
+
+    def learnt_radius(self, x: FloatArray, slot: int) -> float:
+        """e at x of what was learnt, whatever is announced."""
+        phi_hat = self.map if self._counts_pending is None else self._counts_pending.settled()
+        e = vector("context_map.radius(x)", phi_hat.radius(x, self._ids(np.array([slot]))), 1)
+        return number("context_map.radius(x)", float(e[0]), least=0.0)
 
     def ball(self, x: FloatArray, slots: IntArray) -> Ball:
         """The confidence set of phi(x): its centre phi_hat(x), as `predict` gives it, and its radius."""
@@ -118,6 +125,16 @@ class PhiHat:
             self._for_all._learn(x, z)
         else:
             self.map.update(x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
+
+    def expect(self, x: FloatArray, slot: int) -> None:
+        """The arm in that slot was served at x, and its z is out; only some maps count it."""
+        if self._counts_pending is not None:
+            self._counts_pending.expect(x, self._ids(np.array([slot]))[0])
+
+    def withdraw(self, x: FloatArray, slot: int) -> None:
+        """What `expect` announced is over."""
+        if self._counts_pending is not None:
+            self._counts_pending.withdraw(x, self._ids(np.array([slot]))[0])
 
     def learn_all(self, X: FloatArray, Z: FloatArray) -> bool:
         """`learn` row by row if all arms share the map; returns whether they do."""

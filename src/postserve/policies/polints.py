@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.context_maps.features import Features
 from postserve.policies.arms import ArmOptions, check_options
-from postserve.policies.base import draw
+from postserve.policies.choosing import draw
 from postserve.policies.polinucb import PoLinUCB
 from postserve.protocols import ContextMap
 from postserve.types import FloatArray, IntArray, MissingZ

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from postserve.policies.base import BasePolicy, ChoosesFromX
+from postserve.policies.base import BasePolicy
+from postserve.policies.choosing import ChoosesFromX
 from postserve.types import FloatArray, IntArray
 
 

@@ -34,5 +34,10 @@ class RobustPoLinUCB(PoLinUCB):
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         self._arms.learn(slot, x, z, z_hat, reward=reward)
 
+    def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
+        assert z_hat is not None  # the map predicted it
+        row: FloatArray = self._arms.stack(x, z, z_hat)[0]
+        return row
+
     def _why_not_merge(self) -> str | None:
         return "what its arms learnt depends on the map as it was at the time"

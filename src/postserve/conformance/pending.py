@@ -1,0 +1,166 @@
+"""What policies that count announced rounds must do; others are not checked."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from postserve.conformance.tools import (
+    Feedback,
+    Make,
+    N,
+    chances,
+    checks_in,
+    choose_all,
+    close,
+    in_turn,
+    learnt,
+    reload,
+    require,
+    require_invalid,
+    rounds_for,
+    same,
+    snapshot,
+    trained_policy,
+)
+from postserve.protocols import Announces, z_for_oracle
+from postserve.state import Persistent
+from postserve.types import Rounds
+
+
+def announced_rounds_can_be_taken_back(make: Make) -> None:
+    """Announced and withdrawn, rounds leave the policy as it was; in between, no weight changes."""
+    policy, rounds = trained_policy(make)
+    if not _announces(policy):
+        return
+    before, decisions = snapshot(policy), choose_all(policy, rounds)
+    weights, came = getattr(policy, "weights", None), in_turn(policy, rounds)
+    for x, arm, *_ in came:
+        mine = x.copy()
+        policy.expect(mine, arm)
+        mine[:] = np.nan
+    announced = snapshot(policy)
+    choose_all(policy, rounds)
+    require(same(announced, snapshot(policy)), "with rounds announced, select changed the policy")
+    if weights is not None:
+        require(np.array_equal(weights, policy.weights), "announced rounds changed the weights")
+    for x, arm, *_ in reversed(came):
+        policy.withdraw(x, arm)
+    require(same(before, snapshot(policy)), "announced and withdrawn rounds changed the policy")
+    require(choose_all(policy, rounds) == decisions, "announced and withdrawn rounds changed a choice")
+
+
+def announced_rounds_are_learnt_as_others(make: Make) -> None:
+    """Rounds that were announced teach what they would have taught, whatever comes first."""
+    policies = [make() for _ in range(4)]
+    plain, whole, staged, at_once = policies
+    if not _announces(plain):
+        return
+    rounds = rounds_for(plain, N)
+    came = in_turn(plain, rounds)
+    for policy in (whole, staged, at_once):
+        _announce(policy, came)
+    for x, arm, z, reward in came:
+        plain.update(x, arm, z, reward)
+        whole.update(x, arm, z, reward)
+        z_hat = staged.observe(x, arm, z)
+        staged.credit(x, arm, z, reward, z_hat=z_hat)
+    for name, policy in (("update", whole), ("observe and credit", staged)):
+        require(same(snapshot(plain), snapshot(policy)), f"{name} taught announced rounds differently")
+    if hasattr(at_once, "update_batch"):
+        at_once.update_batch(*(np.array(part) for part in zip(*came, strict=True)))
+        for x, z in zip(rounds.x, rounds.z, strict=True):
+            alike = close(chances(plain, x, z), chances(at_once, x, z), 1e-6)
+            require(alike, "update_batch taught announced rounds differently")
+        require_invalid("withdrawing a learnt round", at_once.withdraw, *came[0][:2])
+
+
+def nonsense_about_announced_rounds_is_refused(make: Make) -> None:
+    """Bad input, a round never announced and a z that comes twice are refused and change nothing."""
+    policy, rounds = trained_policy(make)
+    if not _announces(policy):
+        return
+    (x, arm, z, _), (other, *_) = in_turn(policy, rounds)[:2]
+    before = snapshot(policy)
+    require_invalid("withdrawing what was not announced", policy.withdraw, x, arm)
+    unknown: Any = max(policy.arms) + 1 if policy.arms else -1
+    for verb in (policy.expect, policy.withdraw):
+        require_invalid(f"{verb.__name__} with NaN", verb, np.full(len(x), np.nan), arm)
+        require_invalid(f"{verb.__name__} with a matrix", verb, x[None], arm)
+        for bad in (unknown, None, 0.5):
+            require_invalid(f"{verb.__name__} with arm = {bad}", verb, x, bad)
+    require(same(before, snapshot(policy)), "refused input changed the policy")
+    policy.expect(x, arm)
+    if policy.dim_x is not None:
+        require_invalid("withdrawing another x", policy.withdraw, other, arm)
+    policy.observe(x, arm, z)
+    before = snapshot(policy)
+    if policy.dim_z is not None:
+        require_invalid("a second z of one round", policy.observe, x, arm, z)
+        require(same(before, snapshot(policy)), "a refused z changed the policy")
+
+
+def announced_rounds_are_kept(make: Make) -> None:
+    """Copies and saved states have them; a removed arm's go, and forgetting leaves them."""
+    policy, rounds = trained_policy(make)
+    if not _announces(policy):
+        return
+    fresh = rounds_for(policy, N, seed=2)
+    came = in_turn(policy, fresh)
+    _announce(policy, came)
+    for x, arm, z, _ in came[: N // 2]:
+        policy.observe(x, arm, z)
+    twins: list[Any] = [copy.deepcopy(policy)]
+    if isinstance(policy, Persistent):
+        twins.append(reload(policy))
+        require(same(learnt(policy), learnt(twins[-1])), "announced rounds do not reload")
+    for twin in twins:
+        _require_equal_chances(policy, twin, rounds, "a copy with announced rounds decides differently")
+        for x, arm, *_ in came:
+            twin.withdraw(x, arm)
+        require_invalid("withdrawing twice", twin.withdraw, *came[0][:2])
+    if hasattr(policy, "forget"):
+        policy.forget(arms=0.5)
+    if hasattr(policy, "remove_arm") and policy.arms:
+        gone = policy.arms[0]
+        policy.remove_arm(gone)
+        came = [each for each in came if each[1] != gone]
+    for x, arm, *_ in came:
+        policy.withdraw(x, arm)
+
+
+def a_cohort_can_be_chosen_in_sequence(make: Make) -> None:
+    """Sequentially, `select_batch` decides as `select` and `expect` in turn would, and changes nothing."""
+    trained, rounds = trained_policy(make)
+    if not _announces(trained) or not hasattr(trained, "select_batch"):
+        return
+    for policy in (make(), trained):
+        before, rng = snapshot(policy), np.random.default_rng(1)
+        early = z_for_oracle(policy, Z=rounds.z)
+        batch = policy.select_batch(rounds.x, rng, sequential=True, **early)
+        require(same(before, snapshot(policy)), "a sequential select_batch changed the policy")
+        if early:
+            continue  # an oracle announces z too
+        twin, rng = copy.deepcopy(policy), np.random.default_rng(1)
+        for i, x in enumerate(rounds.x):
+            decision = twin.select(x, rng)
+            got = batch.arms[i], batch.propensities[i]
+            require(got == decision, f"in sequence, select_batch chose {got}, and select {decision}")
+            twin.expect(x if x.ndim == 1 else x[decision.arm], decision.arm)
+
+
+PENDING_CHECKS = checks_in(globals())
+
+
+def _announces(policy: Any) -> bool:
+    return isinstance(policy, Announces)
+
+
+def _announce(policy: Any, came: list[Feedback]) -> None:
+    for x, arm, *_ in came:
+        policy.expect(x, arm)
+
+
+def _require_equal_chances(one: Any, other: Any, rounds: Rounds, message: str) -> None:
+    for x, z in zip(rounds.x, rounds.z, strict=True):
+        require(close(chances(one, x, z), chances(other, x, z), 1e-6), message)

@@ -1,0 +1,289 @@
+"""Regressions read as if announced rows, whose outputs are not known yet, had been learnt at their means.
+
+A row that is learnt at its mean moves no mean, and narrows the widths as any row does. So means and weights
+are read from the regressions themselves, and widths from a twin of them with the announced rows too: the
+posterior covariance under the prior in force, also where models share weights or a level. The twin follows
+what the regressions learn: a model that has changed is factorised anew, from its sums and the sum of its
+announced rows, however many these are.
+"""
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from postserve.linalg import forms
+from postserve.linalg.frame import Shift, moved
+from postserve.linalg.hybrid import HybridModels
+from postserve.linalg.kernels.models import PULLS, REFACTORISE_EVERY, SQUARES, SUMS
+from postserve.linalg.regressions import LocalProjection, MovingProjection, Projection, Regressions
+from postserve.linalg.ridge import RidgeModels
+from postserve.linalg.taught import taught_by
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray
+
+M = TypeVar("M", bound=RidgeModels | HybridModels)
+FEW_DIGITS = 1e-3
+"""A sum of squares that fell below this share of its peak has lost digits, and is summed anew."""
+
+
+class RowSum:
+    """The gram of rows that come and go; with a frame, of the rows less an origin near them, and a 1."""
+
+    def __init__(self, *, framed: bool) -> None:
+        self.rows: Counter[bytes] = Counter()
+        self.count = 0
+        self._framed = framed
+        self._origin = self._gram = self._peak = np.empty(0)
+        self._taken = 0
+
+    def add(self, u: FloatArray) -> None:
+        """One more row."""
+        self.rows[u.tobytes()] += 1
+        self.count += 1
+        if self.count == 1:
+            self._renew()
+        else:
+            row = self._from_origin(u)
+            self._gram += row[:, None] * row
+            self._peak = np.maximum(self._peak, self._gram.diagonal())
+
+    def take(self, u: FloatArray) -> None:
+        """One row less. The sum is renewed once half of its rows are gone, so that errors cannot add up."""
+        key, row = u.tobytes(), self._from_origin(u)
+        self.rows[key] -= 1
+        if not self.rows[key]:
+            del self.rows[key]
+        self.count -= 1
+        self._taken += 1
+        self._gram -= row[:, None] * row
+        lost = self._taken >= self.count or (self._gram.diagonal() < FEW_DIGITS * self._peak).any()
+        if self.count and lost:
+            self._renew()
+
+    def gram_at(self, centre: FloatArray | None) -> FloatArray:
+        """The gram of the rows less a centre, of which the last entry is the constant's."""
+        if centre is None:
+            return self._gram.copy()
+        dim = len(centre)
+        shift = Shift(np.append(centre[:-1] - self._origin, 0.0), np.zeros(1))
+        return moved(self._gram, np.zeros((1, dim)), np.zeros(1), shift)[0]
+
+    def each(self) -> Iterator[FloatArray]:
+        """Every row, as it was added."""
+        return (np.frombuffer(key).copy() for key in self.rows.elements())
+
+    def _renew(self) -> None:
+        U = np.array(list(self.each()))
+        self._origin = U[0]
+        rows = self._from_origin(U)
+        self._gram = rows.T @ rows
+        self._peak, self._taken = self._gram.diagonal().copy(), 0
+
+    def _from_origin(self, U: FloatArray) -> FloatArray:
+        """One row or many."""
+        if not self._framed:
+            return U
+        return np.concatenate([U - self._origin, np.ones((*U.shape[:-1], 1))], axis=-1)
+
+
+class PendingModels(Generic[M]):
+    """The reading methods of `models`, with widths that count the announced rows.
+
+    `follow` and `rebuild` must be called after every change of the models.
+
+    >>> models = RidgeModels(n_models=1, blocks={"x": 1}, ridge=1.0)
+    >>> pending = PendingModels(models)
+    >>> pending.announce(0, np.array([1.0]))
+    >>> pending.inverse_of()
+    array([[[0.5]]])
+    """
+
+    def __init__(self, models: M) -> None:
+        self.models = models
+        self._sums: dict[int, RowSum] = {}  # of the models that have announced rows
+        self.rebuild()
+
+    @property
+    def count(self) -> int:
+        """How many rows are announced."""
+        return sum(rows.count for rows in self._sums.values())
+
+    def rows(self) -> Iterator[tuple[int, FloatArray]]:
+        """Every announced row with its model."""
+        return ((model, u) for model in sorted(self._sums) for u in self._sums[model].each())
+
+    # Reading: means from the models, widths from the twin
+
+    def project(self, U: FloatArray, models: IntArray | None = None) -> Projection:
+        """As `Regressions.project`."""
+        at = np.zeros(len(U), dtype=np.int64) if models is None else models
+        return Projection(self.models.average(U, at), self._twin.project(U, at).widths)
+
+    def predict_with_widths(self, U: FloatArray) -> Projection:
+        """As `RidgeModels.predict_with_widths`."""
+        assert isinstance(self.models, RidgeModels)  # a hybrid regression has none
+        return Projection(self.models.predict(U), self.project(self.models.centred(U)).widths)
+
+    def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
+        """mean + radius · width of the first output, of every row."""
+        means, widths = self.project(self.models.centred(U), models)
+        return np.asarray(means[:, 0] + radius * widths)
+
+    def project_around(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> LocalProjection:
+        """As `Regressions.project_around`."""
+        local = self._twin.project_around(U, models, starts, size)
+        weights = self.models.weights_of(models)[:, 0]
+        beta = np.sum([weights[:, start : start + size] for start in starts.tolist()], axis=0)
+        return local._replace(means=self.models.average(U, models)[:, 0], beta=beta)
+
+    def project_moving(
+        self, U: FloatArray, models: IntArray, starts: IntArray, variances: FloatArray, beta_0: FloatArray
+    ) -> MovingProjection:
+        """As `Regressions.project_moving`."""
+        known = self.models.project_moving(U, models, starts, variances, beta_0)
+        return known._replace(squares=self._twin.project_moving(U, models, starts, variances, beta_0).squares)
+
+    def inverse_of(
+        self, models: IntArray | None = None, rows: slice | None = None, columns: slice | None = None
+    ) -> FloatArray:
+        """As `Regressions.inverse_of`."""
+        return self._twin.inverse_of(models, rows, columns)
+
+    def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
+        """As `Regressions.solve`."""
+        return self._twin.solve(U, models)
+
+    def deviations(
+        self, U: FloatArray, models: IntArray, block: slice, moves: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """As `Regressions.deviations`."""
+        return self._twin.deviations(U, models, block, moves, rng)
+
+    def draws(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """As `Regressions.draws`."""
+        assert isinstance(self._twin, RidgeModels)  # a hybrid regression has none
+        return self._twin.draws(size, rng)
+
+    # Announced rows
+
+    def announce(self, model: int, u: FloatArray) -> None:
+        """A row of a model was served, and its output is out; u is not in the frame."""
+        if model not in self._sums:
+            self._sums[model] = RowSum(framed=self.models.frame is not None)
+        self._sums[model].add(u)
+        outputs = np.zeros((1, _own(self.models).n_outputs))
+        self._twin.learn_rows(np.array([model]), u[None], outputs)
+
+    def has(self, model: int, u: FloatArray) -> bool:
+        """Whether such a row is announced."""
+        return model in self._sums and u.tobytes() in self._sums[model].rows
+
+    def withdraw(self, model: int, u: FloatArray) -> None:
+        """A row that was announced is no more: it was learnt, or nothing will come of it."""
+        self._sums[model].take(u)
+        if not self._sums[model].count:
+            del self._sums[model]
+        self._renew(model)
+
+    def drop(self, model: int) -> None:
+        """The model was removed, with what was announced of it; later ones moved down by one."""
+        self._sums = {at - (at > model): rows for at, rows in self._sums.items() if at != model}
+        self.rebuild()
+
+    # The twin
+
+    def follow(self) -> None:
+        """Rows were learnt: renew the models that they are of, or all if the prior was renewed."""
+        own = _own(self.models)
+        due = self._renewals >= REFACTORISE_EVERY * own.n_models
+        if due or own.ridge is not self._ridge or own.n_models != len(self._pulls):
+            self.rebuild()
+        else:
+            for model in np.flatnonzero(own.pulls != self._pulls).tolist():
+                self._renew(model)
+
+    def rebuild(self) -> None:
+        """Copy the models, and then count what is announced."""
+        self._twin, own = copy.deepcopy(self.models), _own(self.models)
+        self._ridge, self._pulls, self._renewals = own.ridge, own.pulls.copy(), 0
+        for model in self._sums:
+            self._renew(model)
+
+    def _renew(self, model: int) -> None:
+        """Renew one model of the twin, from the sums of its rows, learnt and announced."""
+        models, twin, one = _own(self.models), _own(self._twin), np.array([model])
+        zero_inputs = self.models.prior.zero_inputs[: models.dim]
+        before = taught_by(twin, model, zero_inputs).gram if isinstance(self._twin, HybridModels) else None
+        storage = twin.storage = forms.make_dense(twin.storage, model)
+        place, gram, count = storage.place[model], models.gram_of(one)[0], 0
+        if model in self._sums:
+            gram, count = gram + self._announced_gram(model), self._sums[model].count
+        storage.symmetric[SUMS, place] = forms.pack(gram)
+        storage.vectors[SUMS, place] = models.moment_of(one)[0]
+        storage.tally[model, PULLS] = models.pulls[model] + count
+        storage.tally[model, SQUARES:] = models.squares[model]
+        twin.refactorise_one(model)
+        if before is not None:  # and what the model teaches the shared weights
+            assert isinstance(self._twin, HybridModels)
+            shared = self._twin.shared
+            shared.storage = forms.make_dense(shared.storage, 0)
+            after = taught_by(twin, model, zero_inputs).gram
+            shared.storage.symmetric[SUMS, 0] += forms.pack(after - before)
+            shared.refactorise_one(0)
+        self._pulls[model] = models.pulls[model]
+        self._renewals += 1
+
+    def _announced_gram(self, model: int) -> FloatArray:
+        """From the origin, as all sums are; inputs that were zero so far have width 0 and do not count."""
+        frame, zero = self.models.frame, self.models.prior.zero_inputs[: _own(self.models).dim]
+        gram = self._sums[model].gram_at(None if frame is None else frame.u.sum(axis=0))
+        gram[zero] = gram[:, zero] = 0.0
+        if frame is None:
+            return gram
+        back = Shift(-frame.offset.delta, np.zeros(1))
+        return moved(gram, np.zeros((1, len(gram))), np.zeros(1), back)[0]
+
+
+def announce(widths: M | PendingModels[M], model: int, u: FloatArray) -> PendingModels[M]:
+    """Where widths are read from after a row was announced."""
+    pending = widths if isinstance(widths, PendingModels) else PendingModels(widths)
+    pending.announce(model, u)
+    return pending
+
+
+def withdraw(widths: M | PendingModels[M], model: int, u: FloatArray) -> M | PendingModels[M]:
+    """Where widths are read from after an announced row was taken back: the models, if it was the last."""
+    assert isinstance(widths, PendingModels)  # a row was announced
+    if widths.count == 1:
+        return widths.models
+    widths.withdraw(model, u)
+    return widths
+
+
+def arrays(widths: M | PendingModels[M]) -> Arrays:
+    """The announced rows as named arrays; none if there are none."""
+    if not isinstance(widths, PendingModels):
+        return {}
+    models, rows = zip(*widths.rows(), strict=True)
+    return {"pending_models": np.array(models, dtype=np.int64), "pending_rows": np.array(rows)}
+
+
+def restored(models: M, stored: Stored, dim: int) -> M | PendingModels[M]:
+    """The models, with the rows that `arrays` gave."""
+    if not stored.has("pending_rows"):
+        return models
+    at = stored.take("pending_models", (None,), np.int64)
+    known = bool(((at >= 0) & (at < models.n_models)).all())
+    stored.require(known and len(at) > 0, "pending_models", "models that there are")
+    widths: M | PendingModels[M] = models
+    for model, u in zip(at.tolist(), stored.take("pending_rows", (len(at), dim)), strict=True):
+        widths = announce(widths, model, u)
+    return widths
+
+
+def _own(models: RidgeModels | HybridModels) -> Regressions:
+    """The regressions that rows go to."""
+    return models.own if isinstance(models, HybridModels) else models

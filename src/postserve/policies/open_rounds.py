@@ -1,0 +1,273 @@
+"""Rounds that were announced by `expect` and whose feedback is out.
+
+Until z comes, a round counts in the widths of the map at x, and in those of the arm at (x, phi_hat(x)), as
+predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from postserve.errors import InvalidInput
+from postserve.state import Arrays, Stored
+from postserve.types import FloatArray, IntArray
+
+
+@dataclass(eq=False)
+class OpenRound:
+    """An arm was served at x; z, and what was predicted before it, once it came."""
+
+    x: FloatArray
+    arm: int
+    z: FloatArray | None = None
+    z_hat: FloatArray | None = None
+    rows: list[FloatArray | None] = field(default_factory=list)
+    """The row that counts in the widths of each of the policy's regressions; None if there is none yet."""
+
+
+class OpenRounds:
+    """Open rounds by x and arm, the oldest first."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[tuple[bytes, int], list[OpenRound]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def __iter__(self) -> Iterator[OpenRound]:
+        return iter([each for rounds in self._by_key.values() for each in rounds])
+
+    def add(self, one: OpenRound) -> None:
+        """One more."""
+        self._by_key.setdefault(_key(one.x, one.arm), []).append(one)
+
+    def remove(self, one: OpenRound) -> None:
+        """One less."""
+        key = _key(one.x, one.arm)
+        self._by_key[key] = [each for each in self._by_key[key] if each is not one]
+        if not self._by_key[key]:
+            del self._by_key[key]
+
+    def oldest(self, x: FloatArray, arm: int, taken: Sequence[OpenRound] = ()) -> OpenRound | None:
+        """The first that was announced and is not taken already."""
+        return next((one for one in self._of(x, arm) if one not in taken), None)
+
+    def without_z(self, x: FloatArray, arm: int, taken: Sequence[OpenRound] = ()) -> OpenRound | None:
+        """The first whose z is out and that is not taken already; None if no such round was announced."""
+        rounds = self._of(x, arm)
+        for one in rounds:
+            if one.z is None and one not in taken:
+                return one
+        if rounds:
+            got = f"z of arm {arm} at this x is known already"
+            raise InvalidInput(f"{got}, wanted one z per announced round: {len(rounds)} of them")
+        return None
+
+    def credited(self, x: FloatArray, arm: int, z: FloatArray | None) -> OpenRound | None:
+        """The first with this z, else the first whose z is out, else the first."""
+        rounds = self._of(x, arm)
+        same = [one for one in rounds if z is not None and one.z is not None and np.array_equal(z, one.z)]
+        out = [one for one in rounds if z is not None and one.z is None]
+        return next(iter(same or out or rounds), None)
+
+    def _of(self, x: FloatArray, arm: int) -> list[OpenRound]:
+        return self._by_key.get(_key(x, arm), [])
+
+
+def expect(policy: Any, x: FloatArray, slot: int) -> None:
+    """Announce a round."""
+    one = OpenRound(_seen(policy, x), _arm(policy, slot))
+    one.rows = policy._rows_out(one.x, slot, None, None)
+    if policy._phi_hat is not None:
+        policy._phi_hat.expect(one.x, slot)
+    _count(policy, one)
+    if policy._open is None:
+        policy._open = OpenRounds()
+    policy._open.add(one)
+
+
+def withdraw(policy: Any, x: FloatArray, slot: int) -> None:
+    """Take a round back of which nothing will come."""
+    arm = _arm(policy, slot)
+    one = None if policy._open is None else policy._open.oldest(_seen(policy, x), arm)
+    if one is None:
+        raise InvalidInput(f"arm {arm} has no open round at this x, wanted one that expect() announced")
+    close(policy, one)
+
+
+def observe(policy: Any, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
+    """The policy's step, of a round that may have been announced."""
+    one = policy._open.without_z(_seen(policy, x), _arm(policy, slot))
+    untaught = _is_untaught(policy, slot)
+    z_hat: FloatArray | None = policy._observe(x, slot, z)
+    if one is not None:
+        _uncount(policy, one)
+        if policy._phi_hat is not None:
+            policy._phi_hat.withdraw(one.x, slot)
+        one.z, one.z_hat = z.copy(), None if z_hat is None else z_hat.copy()
+        one.rows = policy._rows_out(one.x, slot, one.z, one.z_hat)
+        _count(policy, one)
+    if untaught:
+        _count_more(policy)
+    return z_hat
+
+
+def credit(
+    policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: float, z_hat: FloatArray | None
+) -> None:
+    """The policy's step; z and its prediction are remembered, if they came."""
+    one = policy._open.credited(_seen(policy, x), _arm(policy, slot), z)
+    if one is not None:
+        z, z_hat = one.z if z is None else z, one.z_hat if z_hat is None else z_hat
+    policy._fill_z_and_credit(x, slot, z, reward, z_hat)
+    if one is not None:
+        close(policy, one)
+
+
+def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
+    """The policy's step."""
+    one, untaught = _updated(policy, x, slot, z, []), _is_untaught(policy, slot)
+    policy._update(x, slot, z, reward)
+    if one is not None:
+        close(policy, one)
+    if untaught:
+        _count_more(policy)
+
+
+def update_batch(
+    policy: Any, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+) -> None:
+    """The policy's step; all rounds are found before the first is learnt."""
+    found: list[OpenRound] = []
+    for i, slot in enumerate(slots.tolist()):
+        one = _updated(policy, X[i], slot, None if Z is None else Z[i], found)
+        found += [] if one is None else [one]
+    policy._update_batch(X, slots, Z, rewards)
+    for one in found:
+        close(policy, one)
+    _count_more(policy)
+
+
+def close(policy: Any, one: OpenRound) -> None:
+    """The round counts no more."""
+    _uncount(policy, one)
+    if one.z is None and policy._phi_hat is not None:
+        policy._phi_hat.withdraw(one.x, policy._arm_set.slot(one.arm))
+    policy._open.remove(one)
+    if not policy._open:
+        policy._open = None
+
+
+def close_arm(policy: Any, slot: int) -> None:
+    """The arm is removed, and with it its rounds."""
+    for one in policy._open or ():
+        if one.arm == _arm(policy, slot):
+            close(policy, one)
+
+
+def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
+    """Take over the rounds of another policy; its map's have been merged."""
+    for each in others:
+        one = OpenRound(each.x.copy(), each.arm, each.z, each.z_hat, list(each.rows))
+        _count(policy, one)
+        policy._open = policy._open or OpenRounds()
+        policy._open.add(one)
+
+
+def _updated(
+    policy: Any, x: FloatArray, slot: int, z: FloatArray | None, taken: list[OpenRound]
+) -> OpenRound | None:
+    x, arm, rounds = _seen(policy, x), _arm(policy, slot), policy._open
+    found: OpenRound | None
+    if z is not None and policy.dim_z is not None:
+        found = rounds.without_z(x, arm, taken)
+    else:
+        found = rounds.oldest(x, arm, taken)
+    return found
+
+
+def _seen(policy: Any, x: FloatArray) -> FloatArray:
+    """A copy of x; nothing of it where it is ignored."""
+    return x.copy() if policy.dim_x is not None else np.empty(0)
+
+
+def _arm(policy: Any, slot: int) -> int:
+    return int(policy._arm_set.ids_of(np.array([slot]))[0])
+
+
+def _is_untaught(policy: Any, slot: int) -> bool:
+    """Whether the map cannot say where z lies: then rounds count from the first z on."""
+    return policy._phi_hat is not None and not policy._phi_hat.is_taught(slot)
+
+
+def _count(policy: Any, one: OpenRound) -> None:
+    for arms, row in zip(policy._regressions(), one.rows, strict=True):
+        if row is not None:
+            arms.expect(policy._arm_set.slot(one.arm), row)
+
+
+def _uncount(policy: Any, one: OpenRound) -> None:
+    for arms, row in zip(policy._regressions(), one.rows, strict=True):
+        if row is not None:
+            arms.withdraw(policy._arm_set.slot(one.arm), row)
+
+
+def _count_more(policy: Any) -> None:
+    """Count the rounds that were announced before the map could say where z lies."""
+    for one in policy._open or ():
+        if any(row is None for row in one.rows):
+            _uncount(policy, one)
+            one.rows = policy._rows_out(one.x, policy._arm_set.slot(one.arm), one.z, one.z_hat)
+            _count(policy, one)
+
+
+# State
+
+
+def arrays(policy: Any) -> Arrays:
+    """All open rounds as named arrays; none if there are none."""
+    rounds = list(policy._open or ())
+    if not rounds:
+        return {}
+    found: Arrays = {
+        "open_x": np.array([one.x for one in rounds]),
+        "open_arms": np.array([one.arm for one in rounds], dtype=np.int64),
+    }
+    columns = {"open_z": [one.z for one in rounds], "open_z_hat": [one.z_hat for one in rounds]}
+    for k in range(len(policy._regressions())):
+        columns[f"open_rows_{k}"] = [one.rows[k] for one in rounds]
+    for name, values in columns.items():
+        known = np.array([value is not None for value in values])
+        dim = max((len(value) for value in values if value is not None), default=0)
+        found[name] = np.array([np.zeros(dim) if value is None else value for value in values])
+        found[f"{name}_known"] = known
+    return found
+
+
+def restore(policy: Any, stored: Stored) -> None:
+    """Take back what `arrays` gave; the map has its own part."""
+    if not stored.has("open_arms"):
+        return
+    ids = stored.take("open_arms", (None,), np.int64)
+    n, regressions = len(ids), policy._regressions()
+    there = bool(np.isin(ids, policy._arm_set.ids).all()) or policy._arm_set.by_row
+    stored.require(there and n > 0, "open_arms", "arms that there are")
+    names = ["open_z", "open_z_hat", *(f"open_rows_{k}" for k in range(len(regressions)))]
+    dims = [policy.dim_z, policy.dim_z, *(arms.dim_u for arms in regressions)]
+    columns = []
+    for name, dim in zip(names, dims, strict=True):
+        known = stored.take(f"{name}_known", (n,), np.bool_)
+        values = stored.take(name, (n, dim if known.any() else 0))
+        columns.append([value if has else None for value, has in zip(values, known, strict=True)])
+    policy._open = OpenRounds()
+    X = stored.take("open_x", (n, policy.dim_x or 0))
+    for x, arm, z, z_hat, *rows in zip(X, ids.tolist(), *columns, strict=True):
+        one = OpenRound(x, arm, z, z_hat, rows)
+        policy._open.add(one)
+        _count(policy, one)
+
+
+def _key(x: FloatArray, arm: int) -> tuple[bytes, int]:
+    return (x + 0.0).tobytes(), arm  # -0 is 0
