@@ -117,8 +117,6 @@ class Play:
         y = float(u @ [1.0, -0.5, 0.3] + 10.0 + model + self.rng.normal())
         self.models.update(model, u, np.array([y]))
         self.joint.learnt.append((self.joint.arms[model], u, y, 1.0))
-        if isinstance(self.widths, PendingModels):
-            self.widths.follow()
 
     def announce(self) -> None:
         model, u = self.draw()
@@ -145,6 +143,8 @@ class Play:
                 self.resolve(learn=kind == 3)
 
     def check(self) -> None:
+        if isinstance(self.widths, PendingModels):
+            self.widths.follow()
         self.joint.require_agreement(self.widths, self.rng.normal(size=(2, DIM)) + CENTRE)
 
 

@@ -174,6 +174,7 @@ class RidgeMap(RegressionMap):
         if not isinstance(self._widths, PendingModels) or not self._widths.has(0, f):
             raise InvalidInput(f"x is {x!r} with arm {arm}, wanted one that was announced by expect()")
         self._widths = pending.withdraw(self._widths, 0, f)
+        self._follow()
 
     def settled(self) -> "RidgeMap":
         """The map as if nothing were announced, to read from."""

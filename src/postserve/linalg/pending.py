@@ -92,7 +92,7 @@ class RowSum:
 class PendingModels(Generic[M]):
     """The reading methods of `models`, with widths that count the announced rows.
 
-    `follow` and `rebuild` must be called after every change of the models.
+    Call `follow` after rows were learnt or withdrawn, before reading, and `rebuild` after other changes.
 
     >>> models = RidgeModels(n_models=1, blocks={"x": 1}, ridge=1.0)
     >>> pending = PendingModels(models)
@@ -174,8 +174,9 @@ class PendingModels(Generic[M]):
         if model not in self._sums:
             self._sums[model] = RowSum(framed=self.models.frame is not None)
         self._sums[model].add(u)
-        outputs = np.zeros((1, _own(self.models).n_outputs))
-        self._twin.learn_rows(np.array([model]), u[None], outputs)
+        if model not in self._stale:
+            outputs = np.zeros((1, _own(self.models).n_outputs))
+            self._twin.learn_rows(np.array([model]), u[None], outputs)
 
     def has(self, model: int, u: FloatArray) -> bool:
         """Whether such a row is announced."""
@@ -186,7 +187,7 @@ class PendingModels(Generic[M]):
         self._sums[model].take(u)
         if not self._sums[model].count:
             del self._sums[model]
-        self._renew(model)
+        self._stale.add(model)
 
     def drop(self, model: int) -> None:
         """The model was removed, with what was announced of it; later ones moved down by one."""
@@ -196,19 +197,21 @@ class PendingModels(Generic[M]):
     # The twin
 
     def follow(self) -> None:
-        """Rows were learnt: renew the models that they are of, or all if the prior was renewed."""
+        """Rows were learnt or withdrawn: renew their models, or all if the prior was renewed."""
         own = _own(self.models)
         due = self._renewals >= REFACTORISE_EVERY * own.n_models
         if due or own.ridge is not self._ridge or own.n_models != len(self._pulls):
             self.rebuild()
         else:
-            for model in np.flatnonzero(own.pulls != self._pulls).tolist():
+            for model in self._stale.union(np.flatnonzero(own.pulls != self._pulls).tolist()):
                 self._renew(model)
+            self._stale.clear()
 
     def rebuild(self) -> None:
         """Copy the models, and then count what is announced."""
         self._twin, own = copy.deepcopy(self.models), _own(self.models)
         self._ridge, self._pulls, self._renewals = own.ridge, own.pulls.copy(), 0
+        self._stale: set[int] = set()
         for model in self._sums:
             self._renew(model)
 

@@ -141,16 +141,14 @@ class ArmModels:
         u = parts[0] if len(parts) == 1 and not self._constant else self.stack(*parts)[0]
         self._reward[0] = reward if self._z is None else reward - float(u[self._z] @ self._beta_0)
         self.models.update(slot if self._own else 0, u, self._reward)
-        if self.widths is not self.models:
-            self._follow()
 
     def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
         """`learn`, round after round."""
         rewards = rewards - self._known_part(U)
         self.models.update_batch(self.models_of(slots), U, rewards[:, None])
-        self._follow()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Count what is out, after rounds were learnt or withdrawn."""
         if isinstance(self.widths, PendingModels):
             self.widths.follow()
 

@@ -95,6 +95,7 @@ def withdraw(policy: Any, x: FloatArray, slot: int) -> None:
     if one is None:
         raise InvalidInput(f"arm {arm} has no open round at this x, wanted one that expect() announced")
     close(policy, one)
+    _follow(policy)
 
 
 def observe(policy: Any, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
@@ -111,6 +112,7 @@ def observe(policy: Any, x: FloatArray, slot: int, z: FloatArray) -> FloatArray 
         _count(policy, one)
     if untaught:
         _count_more(policy)
+    _follow(policy)
     return z_hat
 
 
@@ -124,6 +126,7 @@ def credit(
     policy._fill_z_and_credit(x, slot, z, reward, z_hat)
     if one is not None:
         close(policy, one)
+    _follow(policy)
 
 
 def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
@@ -134,6 +137,7 @@ def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: 
         close(policy, one)
     if untaught:
         _count_more(policy)
+    _follow(policy)
 
 
 def update_batch(
@@ -148,6 +152,7 @@ def update_batch(
     for one in found:
         close(policy, one)
     _count_more(policy)
+    _follow(policy)
 
 
 def close(policy: Any, one: OpenRound) -> None:
@@ -165,6 +170,7 @@ def close_arm(policy: Any, slot: int) -> None:
     for one in policy._open or ():
         if one.arm == _arm(policy, slot):
             close(policy, one)
+    _follow(policy)
 
 
 def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
@@ -200,6 +206,11 @@ def _arm(policy: Any, slot: int) -> int:
 def _is_untaught(policy: Any, slot: int) -> bool:
     """Whether the map cannot say where z lies: then rounds count from the first z on."""
     return policy._phi_hat is not None and not policy._phi_hat.is_taught(slot)
+
+
+def _follow(policy: Any) -> None:
+    for arms in policy._regressions():
+        arms.follow()
 
 
 def _count(policy: Any, one: OpenRound) -> None:
