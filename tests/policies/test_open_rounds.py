@@ -21,6 +21,7 @@ from postserve import (
     RidgeMap,
     RobustPoLinUCB,
 )
+from postserve.conformance.tools import same, snapshot
 from postserve.types import FloatArray
 
 DIM_X, DIM_Z, ARMS = 2, 2, 3
@@ -282,3 +283,86 @@ def test_draws_count_announced_rounds() -> None:
             policy.expect(x, 1)
         after = np.concatenate(list(policy._drawn_scores(x, slots))).std(axis=0)
         assert after[1] < 0.6 * before[1]
+
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("kind", [PoLinUCB, RobustPoLinUCB, LinUCBPhiHat, BestPolicy, PoLinTS])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_parts_of_z_teach_what_all_of_it_teaches(kind: Any, order: tuple[int, int], tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    one, other = (taught(fixed(kind=kind), np.random.default_rng(5)) for _ in range(2))
+    x, arm, z, reward = a_round(rng)
+    one.expect(x, arm)
+    first, last = (np.where(np.arange(DIM_Z) == k, z, NAN) for k in order)
+    assert one.observe(x, arm, first) is None
+    assert one.observe(x, arm, first) is None  # it may be repeated
+    one.save(tmp_path / "policy.npz")
+    one = postserve.load(tmp_path / "policy.npz")
+    z_hat, expected = one.observe(x, arm, last), other.observe(x, arm, z)
+    np.testing.assert_array_equal(z_hat, expected)
+    one.credit(x, arm, None, reward)
+    other.credit(x, arm, z, reward, z_hat=expected)
+    probe = rng.normal(size=DIM_X)
+    np.testing.assert_array_equal(one.propensities(probe), other.propensities(probe))
+    assert one._open is None
+
+
+def test_a_part_of_z_counts_beside_what_is_predicted() -> None:
+    policy = taught(fixed(), np.random.default_rng(5))
+    x, z_hat = np.array([1.0, 2.0]), policy.context_map.predict([1.0, 2.0])[0]
+    before = inverses(policy)[1]
+    policy.expect(x, 1)
+    policy.observe(x, 1, [4.0, NAN])
+    u = np.array([1.0, 2.0, 4.0, z_hat[1]])
+    expected = np.linalg.inv(np.linalg.inv(before) + u[:, None] * u)
+    np.testing.assert_allclose(inverses(policy)[1], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [PoLinUCB, RobustPoLinUCB, LinUCBPhiHat])
+def test_a_reward_before_the_last_part_has_it_imputed(kind: Any) -> None:
+    rng = np.random.default_rng(5)
+    one, other = (taught(fixed(kind=kind, missing_z="impute"), np.random.default_rng(5)) for _ in range(2))
+    x, arm, z, reward = a_round(rng)
+    z_hat = other.context_map.predict(x)[0]
+    one.expect(x, arm)
+    one.observe(x, arm, [z[0], NAN])
+    one.credit(x, arm, None, reward)
+    other.credit(x, arm, [z[0], z_hat[1]], reward, z_hat=z_hat)
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_parts_that_cannot_be_are_refused_and_change_nothing() -> None:
+    policy = taught(fixed(), np.random.default_rng(5))
+    x = np.ones(DIM_X)
+    with pytest.raises(InvalidInput, match="z "):
+        policy.observe(x, 1, [1.0, NAN])
+    policy.expect(x, 1)
+    policy.observe(x, 1, [1.0, NAN])
+    before = snapshot(policy)
+    for bad, message in (
+        ([2.0, NAN], "contradicts"),
+        ([2.0, 3.0], "contradicts"),
+        ([NAN, NAN], "z has"),
+        ([1.0, NAN, NAN], "shape"),
+        ([NAN, np.inf], "z has"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            policy.observe(x, 1, bad)
+    with pytest.raises(InvalidInput, match="no open round at this x, wanted all of z"):
+        policy.observe(x, 0, [1.0, NAN])
+    with pytest.raises(InvalidInput, match="z is None"):
+        policy.credit(x, 1, None, 1.0)
+    assert same(before, snapshot(policy))
+
+
+def test_rounds_at_one_x_are_told_apart_by_earlier_parts() -> None:
+    policy = taught(fixed(), np.random.default_rng(5))
+    x = np.ones(DIM_X)
+    for first in (1.0, 2.0):
+        policy.expect(x, 1)
+        policy.observe(x, 1, [first, NAN])
+    policy.observe(x, 1, [2.0, 5.0])
+    assert [(one.part, one.z) for one in policy._open][1][1].tolist() == [2.0, 5.0]
+    assert next(iter(policy._open)).part[0] == 1.0

@@ -51,9 +51,8 @@ def announced_rounds_can_be_taken_back(make: Make) -> None:
 
 
 def announced_rounds_are_learnt_as_others(make: Make) -> None:
-    """Rounds that were announced teach what they would have taught, whatever comes first."""
-    policies = [make() for _ in range(4)]
-    plain, whole, staged, at_once = policies
+    """Rounds that were announced teach what they would have taught, also if z comes in parts."""
+    plain, whole, staged, at_once, in_parts = (make() for _ in range(5))
     if not _announces(plain):
         return
     rounds = rounds_for(plain, N)
@@ -67,6 +66,16 @@ def announced_rounds_are_learnt_as_others(make: Make) -> None:
         staged.credit(x, arm, z, reward, z_hat=z_hat)
     for name, policy in (("update", whole), ("observe and credit", staged)):
         require(same(snapshot(plain), snapshot(policy)), f"{name} taught announced rounds differently")
+    if (plain.dim_z or 0) > 1 and getattr(plain, "z_features", None) is None:
+        _announce(in_parts, came)
+        for x, arm, z, reward in came:
+            missing = np.arange(len(z)) > 0
+            require(
+                in_parts.observe(x, arm, np.where(missing, np.nan, z)) is None, "a part gave a prediction"
+            )
+            z_hat = in_parts.observe(x, arm, np.where(missing, z, np.nan))
+            in_parts.credit(x, arm, z, reward, z_hat=z_hat)
+        require(same(snapshot(plain), snapshot(in_parts)), "z in parts taught differently")
     if hasattr(at_once, "update_batch"):
         at_once.update_batch(*(np.array(part) for part in zip(*came, strict=True)))
         for x, z in zip(rounds.x, rounds.z, strict=True):

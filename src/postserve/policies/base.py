@@ -120,7 +120,15 @@ class BasePolicy(HasSteps, abstract=True):
             open_rounds.update(self, x, slot, z, reward)
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
-        """z came: the map learns. Returns its earlier prediction for `credit`, None without a map."""
+        """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
+
+        Of an announced round z may come in parts, with NaN for entries that are out: the map learns once all
+        of it came, and None is returned before. Rounds with the same x and arm need parts that include the
+        earlier ones, by which they are told apart; a part that contradicts an earlier one is refused.
+        """
+        if self._open is not None and self._z.has_gaps(z):
+            x, slot, _ = _checked_round(self, x, arm, None)
+            return open_rounds.observe_part(self, x, slot, self._z.part(z))
         x, slot, z = _checked_round(self, x, arm, z)
         if self.dim_z is None:
             return None

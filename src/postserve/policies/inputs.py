@@ -48,6 +48,21 @@ class Inputs:
             return vector(self.name, self._without_names(value), self.dim)
         return vector(self.label, self._features_of([value])[0], self.dim)
 
+    def has_gaps(self, value: Any) -> bool:
+        """Whether some entries are NaN, and others are not: a part of what the models see."""
+        if self.dim is None or self.features is not None or not isinstance(value, Sequence | np.ndarray):
+            return False
+        if len(np.shape(value)) != 1 or np.asarray(value).dtype.kind != "f":
+            return False
+        missing = np.isnan(value)
+        return bool(missing.any() and not missing.all())
+
+    def part(self, value: Any) -> FloatArray:
+        """A value with gaps, checked where it has none."""
+        missing = np.isnan(np.asarray(value, dtype=np.float64))
+        filled = vector(self.name, np.where(missing, 0.0, value), self.dim)
+        return np.where(missing, np.nan, filled)
+
     def one_or_rows(self, value: Any, arms: int | None) -> FloatArray:
         """One for all arms, (dim,), or one row per arm, (arms, dim); None leaves their number free."""
         if self.features is None:

@@ -1,7 +1,8 @@
 """Rounds that were announced by `expect` and whose feedback is out.
 
 Until z comes, a round counts in the widths of the map at x, and in those of the arm at (x, phi_hat(x)), as
-predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change.
+predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change. z may
+come in parts: entries that are not known yet are NaN, and the arm's row has phi_hat(x) in their place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.state import Arrays, Stored
-from postserve.types import FloatArray, IntArray
+from postserve.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(eq=False)
@@ -23,6 +24,8 @@ class OpenRound:
     arm: int
     z: FloatArray | None = None
     z_hat: FloatArray | None = None
+    part: FloatArray | None = None
+    """What is known of z before all of it came, NaN elsewhere."""
     rows: list[FloatArray | None] = field(default_factory=list)
     """The row that counts in the widths of each of the policy's regressions; None if there is none yet."""
 
@@ -54,12 +57,24 @@ class OpenRounds:
         """The first that was announced and is not taken already."""
         return next((one for one in self._of(x, arm) if one not in taken), None)
 
-    def without_z(self, x: FloatArray, arm: int, taken: Sequence[OpenRound] = ()) -> OpenRound | None:
-        """The first whose z is out and that is not taken already; None if no such round was announced."""
+    def without_z(
+        self, x: FloatArray, arm: int, z: FloatArray, taken: Sequence[OpenRound] = ()
+    ) -> OpenRound | None:
+        """The round that z, or a part of it, is of; None if no round was announced.
+
+        It is not taken already, and its z is out: the first of which this z repeats a part, else the first of
+        which no entry of it is known.
+        """
         rounds = self._of(x, arm)
-        for one in rounds:
-            if one.z is None and one not in taken:
-                return one
+        out = [one for one in rounds if one.z is None and one not in taken]
+        known = [_overlap(one.part, z) for one in out]
+        repeats = [one for one, at in zip(out, known, strict=True) if at.any() and _agrees(one.part, z)]
+        new = [one for one, at in zip(out, known, strict=True) if not at.any()]
+        if found := repeats or new:
+            return found[0]
+        if out:
+            got, wanted = f"z is {z}, which contradicts a part that came: {out[0].part}", "the same numbers"
+            raise InvalidInput(f"{got}, wanted {wanted} in every part")
         if rounds:
             got = f"z of arm {arm} at this x is known already"
             raise InvalidInput(f"{got}, wanted one z per announced round: {len(rounds)} of them")
@@ -100,20 +115,44 @@ def withdraw(policy: Any, x: FloatArray, slot: int) -> None:
 
 def observe(policy: Any, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
     """The policy's step, of a round that may have been announced."""
-    one = policy._open.without_z(_seen(policy, x), _arm(policy, slot))
+    one = policy._open.without_z(_seen(policy, x), _arm(policy, slot), z)
+    return _observe(policy, x, slot, z, one)
+
+
+def _observe(
+    policy: Any, x: FloatArray, slot: int, z: FloatArray, one: OpenRound | None
+) -> FloatArray | None:
     untaught = _is_untaught(policy, slot)
     z_hat: FloatArray | None = policy._observe(x, slot, z)
     if one is not None:
         _uncount(policy, one)
         if policy._phi_hat is not None:
             policy._phi_hat.withdraw(one.x, slot)
-        one.z, one.z_hat = z.copy(), None if z_hat is None else z_hat.copy()
+        one.z, one.z_hat, one.part = z.copy(), None if z_hat is None else z_hat.copy(), None
         one.rows = policy._rows_out(one.x, slot, one.z, one.z_hat)
         _count(policy, one)
     if untaught:
         _count_more(policy)
     _follow(policy)
     return z_hat
+
+
+def observe_part(policy: Any, x: FloatArray, slot: int, part: FloatArray) -> FloatArray | None:
+    """Keep a part of z, which has NaN elsewhere, until all of it came; then the policy's step."""
+    arm = _arm(policy, slot)
+    one = None if policy._open is None else policy._open.without_z(_seen(policy, x), arm, part)
+    if one is None:
+        got = f"z has missing entries, and arm {arm} has no open round at this x"
+        raise InvalidInput(f"{got}, wanted all of z, or a round that expect() announced")
+    whole = part.copy() if one.part is None else np.where(np.isnan(part), one.part, part)
+    if not np.isnan(whole).any():
+        return _observe(policy, x, slot, whole, one)
+    _uncount(policy, one)
+    one.part = whole
+    one.rows = _rows(policy, one)
+    _count(policy, one)
+    _follow(policy)
+    return None
 
 
 def credit(
@@ -123,6 +162,9 @@ def credit(
     one = policy._open.credited(_seen(policy, x), _arm(policy, slot), z)
     if one is not None:
         z, z_hat = one.z if z is None else z, one.z_hat if z_hat is None else z_hat
+        if z is None and one.part is not None and policy.missing_z == "impute":
+            predicted = policy._impute(x, slot)
+            z, z_hat = _completed(one.part, predicted), predicted if z_hat is None else z_hat
     policy._fill_z_and_credit(x, slot, z, reward, z_hat)
     if one is not None:
         close(policy, one)
@@ -176,7 +218,7 @@ def close_arm(policy: Any, slot: int) -> None:
 def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
     """Take over the rounds of another policy; its map's have been merged."""
     for each in others:
-        one = OpenRound(each.x.copy(), each.arm, each.z, each.z_hat, list(each.rows))
+        one = OpenRound(each.x.copy(), each.arm, each.z, each.z_hat, each.part, list(each.rows))
         _count(policy, one)
         policy._open = policy._open or OpenRounds()
         policy._open.add(one)
@@ -188,7 +230,7 @@ def _updated(
     x, arm, rounds = _seen(policy, x), _arm(policy, slot), policy._open
     found: OpenRound | None
     if z is not None and policy.dim_z is not None:
-        found = rounds.without_z(x, arm, taken)
+        found = rounds.without_z(x, arm, z, taken)
     else:
         found = rounds.oldest(x, arm, taken)
     return found
@@ -230,8 +272,34 @@ def _count_more(policy: Any) -> None:
     for one in policy._open or ():
         if any(row is None for row in one.rows):
             _uncount(policy, one)
-            one.rows = policy._rows_out(one.x, policy._arm_set.slot(one.arm), one.z, one.z_hat)
+            one.rows = _rows(policy, one)
             _count(policy, one)
+
+
+def _rows(policy: Any, one: OpenRound) -> list[FloatArray | None]:
+    """The rows of a round as far as it is known now."""
+    slot, z, z_hat = policy._arm_set.slot(one.arm), one.z, one.z_hat
+    if one.part is not None and policy._phi_hat is not None and not _is_untaught(policy, slot):
+        z_hat = policy._phi_hat.predict_one(one.x, slot)
+        z = _completed(one.part, z_hat)
+    rows: list[FloatArray | None] = policy._rows_out(one.x, slot, z, z_hat)
+    return rows
+
+
+def _completed(part: FloatArray, z_hat: FloatArray) -> FloatArray:
+    """z as far as it is known, and what is predicted elsewhere."""
+    return np.where(np.isnan(part), z_hat, part)
+
+
+def _overlap(part: FloatArray | None, z: FloatArray) -> BoolArray:
+    """Where both are known."""
+    return np.zeros(len(z), dtype=np.bool_) if part is None else ~(np.isnan(part) | np.isnan(z))
+
+
+def _agrees(part: FloatArray | None, z: FloatArray) -> bool:
+    """Whether both are the same wherever both are known."""
+    at = _overlap(part, z)
+    return part is None or bool((part[at] == z[at]).all())
 
 
 # State
@@ -254,6 +322,10 @@ def arrays(policy: Any) -> Arrays:
         dim = max((len(value) for value in values if value is not None), default=0)
         found[name] = np.array([np.zeros(dim) if value is None else value for value in values])
         found[f"{name}_known"] = known
+    if any(one.part is not None for one in rounds):
+        unknown = np.full(policy.dim_z or 0, np.nan)
+        parts = np.array([unknown if one.part is None else one.part for one in rounds])
+        found["open_part"], found["open_part_known"] = np.nan_to_num(parts), ~np.isnan(parts)
     return found
 
 
@@ -272,10 +344,16 @@ def restore(policy: Any, stored: Stored) -> None:
         known = stored.take(f"{name}_known", (n,), np.bool_)
         values = stored.take(name, (n, dim if known.any() else 0))
         columns.append([value if has else None for value, has in zip(values, known, strict=True)])
+    parts: list[FloatArray | None] = [None] * n
+    if stored.has("open_part"):
+        shape = (n, policy.dim_z or 0)
+        known = stored.take("open_part_known", shape, np.bool_)
+        values = np.where(known, stored.take("open_part", shape), np.nan)
+        parts = [value if has.any() else None for value, has in zip(values, known, strict=True)]
     policy._open = OpenRounds()
     X = stored.take("open_x", (n, policy.dim_x or 0))
-    for x, arm, z, z_hat, *rows in zip(X, ids.tolist(), *columns, strict=True):
-        one = OpenRound(x, arm, z, z_hat, rows)
+    for x, arm, part, z, z_hat, *rows in zip(X, ids.tolist(), parts, *columns, strict=True):
+        one = OpenRound(x, arm, z, z_hat, part, rows)
         policy._open.add(one)
         _count(policy, one)
 
