@@ -10,7 +10,9 @@ import numpy.typing as npt
 from postserve.context_maps.base import axes_of, context_rows
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
+from postserve.linalg import pending
 from postserve.linalg.hybrid import HybridModels
+from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
 from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import FloatArray, IntArray, Intercept, Prior, Ridge
@@ -22,10 +24,14 @@ UNSEEN = 0
 
 
 class _Learnt(NamedTuple):
-    """The regressions, and the place of each arm's; replaced as a whole when places change."""
+    """The regressions, and the place of each arm's; replaced as a whole when places change.
+
+    Widths are read from the regressions or, while rounds are announced, from these with their rows too.
+    """
 
     models: HybridModels
     places: dict[int, int]
+    widths: HybridModels | PendingModels[HybridModels]
 
 
 class HybridMap(Persistent):
@@ -68,7 +74,7 @@ class HybridMap(Persistent):
             1, blocks, n_outputs=self.dim_z, ridge=ridge, centring={"features": "shrunk"} if level else None
         )
         self.ridge = as_given(ridge)
-        self._learnt = _Learnt(models, {})
+        self._learnt = _Learnt(models, {}, models)
         self._forgot = False
 
     @property
@@ -98,27 +104,27 @@ class HybridMap(Persistent):
 
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), one row per arm; x may have one row per arm too."""
-        models, rows, places = self._asked(x, arms)
+        (models, *_), rows, places = self._asked(x, arms)
         return _with_level(models, models.average(rows, places))
 
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The posterior standard deviation of phi_a(x), over all coordinates of z."""
-        models, rows, places = self._asked(x, arms)
-        return np.asarray(models.project(rows, places).widths * np.linalg.norm(_noise(models)))
+        (models, _, widths), rows, places = self._asked(x, arms)
+        return np.asarray(widths.project(rows, places).widths * np.linalg.norm(_noise(models)))
 
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The posterior standard deviation of each coordinate of phi_a(x), one row per arm."""
-        models, rows, places = self._asked(x, arms)
-        return np.asarray(models.project(rows, places).widths[:, None] * _noise(models))
+        (models, _, widths), rows, places = self._asked(x, arms)
+        return np.asarray(widths.project(rows, places).widths[:, None] * _noise(models))
 
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
         """A draw of phi_a(x), or `size` of them along the first axis; Phi_0 is drawn once for all arms."""
         rng, n = generator(rng), 1 if size is None else integer("size", size, least=0)
-        models, rows, places = self._asked(x, arms)
+        (models, _, widths), rows, places = self._asked(x, arms)
         unmoved = np.zeros((n * self.dim_z, len(places), 0))
-        off = models.deviations(rows, places, slice(0, 0), unmoved, rng)
+        off = widths.deviations(rows, places, slice(0, 0), unmoved, rng)
         off = off.reshape(n, self.dim_z, len(places)).transpose(0, 2, 1) * _noise(models)
         drawn = _with_level(models, models.average(rows, places)) + off
         return np.asarray(drawn[0] if size is None else drawn)
@@ -127,19 +133,54 @@ class HybridMap(Persistent):
         """Learn that z followed x when this arm was served."""
         arm = integer("arm", arm, least=0)
         f, z = self._f(vector("x", x, self.dim_x)[None])[0], vector("z", z, self.dim_z)
-        models, places = self._learnt
+        self._learnt.models.update(self._place(arm), f, z)
+        self._follow()
+
+    def _place(self, arm: int) -> int:
+        """The place of an arm's regression, which is made if it has none."""
+        models, places, _ = self._learnt
         if arm not in places:
             models.add()
             places[arm] = models.n_models - 1
-        models.update(places[arm], f, z)
+        return places[arm]
 
     def remove_arm(self, arm: int) -> None:
-        """Drop Delta_a; what the arm taught Phi_0 stays."""
-        models, places = copy.deepcopy(self._learnt)  # a select beside this reads the old ones
-        if arm in places:
-            gone = places.pop(arm)
-            models.remove(gone)
-            self._learnt = _Learnt(models, {one: at - (at > gone) for one, at in places.items()})
+        """Drop Delta_a and what is announced of it; what the arm taught Phi_0 stays."""
+        if arm not in self._learnt.places:
+            return
+        models, places, widths = copy.deepcopy(self._learnt)  # a select beside this reads the old ones
+        gone = places.pop(arm)
+        models.remove(gone)
+        places = {one: at - (at > gone) for one, at in places.items()}
+        self._learnt = _Learnt(models, places, pending.dropped(widths, gone))
+
+    def expect(self, x: npt.ArrayLike, arm: int) -> None:
+        """A z at x is out: until it is withdrawn, the radius and draws count it as if it were known."""
+        arm = integer("arm", arm, least=0)
+        f, place = self._f(vector("x", x, self.dim_x)[None])[0], self._place(arm)
+        self._follow()
+        self._learnt = self._learnt._replace(widths=pending.announce(self._learnt.widths, place, f))
+
+    def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
+        """Take back what `expect` announced: the z came, or never will."""
+        arm, (_, places, widths) = integer("arm", arm, least=0), self._learnt
+        f, place = self._f(vector("x", x, self.dim_x)[None])[0], places.get(arm, UNSEEN)
+        if not isinstance(widths, PendingModels) or not widths.has(place, f):
+            raise InvalidInput(f"x is {x!r} with arm {arm}, wanted one that was announced by expect()")
+        self._learnt = self._learnt._replace(widths=pending.withdraw(widths, place, f))
+        self._follow()
+
+    def settled(self) -> "HybridMap":
+        """The map as if nothing were announced, to read from."""
+        settled = copy.copy(self)
+        settled._learnt = self._learnt._replace(widths=self._learnt.models)
+        return settled
+
+    def _follow(self, *, rebuild: bool = False) -> None:
+        """Let the widths follow what the regressions learnt."""
+        widths = self._learnt.widths
+        if isinstance(widths, PendingModels):
+            widths.rebuild() if rebuild else widths.follow()
 
     def is_taught(self, arm: int) -> bool:
         """Whether it has learnt a z, of any arm; without a level it starts at 0 instead."""
@@ -153,26 +194,28 @@ class HybridMap(Persistent):
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         self._learnt.models.prior.refit(self._learnt.models)
+        self._follow()
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         self._learnt.models.forget(number("keep", keep, above=0.0, most=1.0))
         self._forgot |= keep < 1.0
+        self._follow(rebuild=True)
 
     def merge(self, other: "HybridMap") -> None:
         """Add what another map with the same settings has learnt, arm by arm."""
         refuse_other_settings(self, other)
         if not (self.order_free and other.order_free):
             raise InvalidInput("cannot merge hybrid maps after an arm was removed, wanted a numeric ridge")
-        models, places = copy.deepcopy(self._learnt)
-        for arm in other._learnt.places:
-            if arm not in places:
-                models.add()
-                places[arm] = models.n_models - 1
-        theirs = other._learnt
-        at = np.array([UNSEEN, *(places[arm] for arm in theirs.places)])
-        models.merge(theirs.models, at)
-        self._learnt = _Learnt(models, places)
+        merged, theirs = copy.deepcopy(self), other._learnt
+        at = np.array([UNSEEN, *(merged._place(arm) for arm in theirs.places)])
+        merged._learnt.models.merge(theirs.models, at)
+        merged._follow(rebuild=True)
+        models, places, widths = merged._learnt
+        if isinstance(theirs.widths, PendingModels):
+            for place, f in theirs.widths.rows():
+                widths = pending.announce(widths, int(at[place]), f)
+        self._learnt = _Learnt(models, places, widths)
         self._forgot |= other._forgot
 
     def squared_errors(self) -> tuple[FloatArray, float]:
@@ -193,12 +236,12 @@ class HybridMap(Persistent):
         errors = np.maximum(residual, rounding)[known] / degrees_left[known, None] ** 2
         return errors.sum(axis=0), float(pulls[known].sum())
 
-    def _asked(self, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[HybridModels, FloatArray, IntArray]:
-        """The regressions, x as centred rows of features, and the place of each arm."""
-        models, places = self._learnt
+    def _asked(self, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[_Learnt, FloatArray, IntArray]:
+        """What is learnt, x as centred rows of features, and the place of each arm."""
+        models, places, _ = learnt = self._learnt
         ids = ids_of("arms", arms).tolist()
         rows = models.centred(self._f(context_rows(x, self.dim_x, ids)))
-        return models, rows, np.array([places.get(arm, UNSEEN) for arm in ids], dtype=np.int64)
+        return learnt, rows, np.array([places.get(arm, UNSEEN) for arm in ids], dtype=np.int64)
 
     def _f(self, X: FloatArray) -> FloatArray:
         """f(x) of every row."""
@@ -206,10 +249,11 @@ class HybridMap(Persistent):
         return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self._constant else F
 
     def _arrays(self) -> Arrays:
-        models, places = self._learnt
+        models, places, widths = self._learnt
         forgot = {"forgot": np.array(True)} if self._forgot else {}
         arms = np.array(sorted(places, key=lambda arm: places[arm]), dtype=np.int64)
-        return {**models.arrays(), **forgot, "arms": arms, "probe": probe(self.features, self.dim_x)}
+        found = {**models.arrays(), **pending.arrays(widths), **forgot}
+        return {**found, "arms": arms, "probe": probe(self.features, self.dim_x)}
 
     def _restore(self, arrays: Stored) -> None:
         check_probe("features", probe(self.features, self.dim_x), arrays.take("probe", (None,)))
@@ -217,7 +261,9 @@ class HybridMap(Persistent):
         arrays.require(len(set(arms)) == len(arms), "arms", "each arm once")
         models = self._learnt.models
         models.restore(arrays, 1 + len(arms))
-        self._learnt = _Learnt(models, {arm: place for place, arm in enumerate(arms, start=1)})
+        places = {arm: place for place, arm in enumerate(arms, start=1)}
+        widths = pending.restored(models, arrays, self._dim_f + self._constant)
+        self._learnt = _Learnt(models, places, widths)
         self._forgot = arrays.has("forgot")
 
 

@@ -266,6 +266,14 @@ def withdraw(widths: M | PendingModels[M], model: int, u: FloatArray) -> M | Pen
     return widths
 
 
+def dropped(widths: M | PendingModels[M], model: int) -> M | PendingModels[M]:
+    """Where widths are read from after a model was removed: the models, if nothing else is announced."""
+    if isinstance(widths, PendingModels):
+        widths.drop(model)
+        return widths if widths.count else widths.models
+    return widths
+
+
 def arrays(widths: M | PendingModels[M]) -> Arrays:
     """The announced rows as named arrays; none if there are none."""
     if not isinstance(widths, PendingModels):
