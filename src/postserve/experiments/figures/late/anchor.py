@@ -96,9 +96,7 @@ ORACLE = _player("whole traces at once, oracle", partial(f.sampled_regret, f.AT_
 UNANNOUNCED = _player("ours, open rounds not counted", partial(our_regret, 1.0, False), "#CC79A7", c.DASHED)
 OURS = _player("ours", partial(our_regret, 1.0, True), "#009E73")
 AUTO = _player("ours, auto", partial(our_regret, "auto", True), "#332288", c.DASHED)
-# Until policies have `expect`, the last two cannot play.
-COUNTED = (OURS, AUTO) if hasattr(PoLinUCB, "expect") else ()
-PLAYERS = (WAITING, DAY_TWO, FILTER, HALF, ORACLE, UNANNOUNCED, *COUNTED)
+PLAYERS = (WAITING, DAY_TWO, FILTER, HALF, ORACLE, UNANNOUNCED, OURS, AUTO)
 
 
 def cells(quick: bool, seeds: list[int]) -> list[Cell]:

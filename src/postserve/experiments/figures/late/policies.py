@@ -145,6 +145,6 @@ PENDING = c.Contender("pooled map, posterior, pending", _pooled, "#332288", c.DO
 GUESSED = c.Contender(
     "pooled map, posterior, guessed weights", _pooled, "#000000", prior="evidence"
 ).with_options(guessed=True)
-ANNOUNCED = (PENDING,) if hasattr(PoLinUCB, "expect") else ()
-"""These are told of each round that is served; until policies have `expect`, there are none."""
-CONTENDERS = (RANDOM, X_ONLY, PROXY, INDEX, PER_ARM, OURS, AUTO, *ANNOUNCED, GUESSED)
+ANNOUNCED = (PENDING,)
+"""These are told of each round that is served."""
+CONTENDERS = (RANDOM, X_ONLY, PROXY, INDEX, PER_ARM, OURS, AUTO, PENDING, GUESSED)
