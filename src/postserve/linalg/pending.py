@@ -177,6 +177,7 @@ class PendingModels(Generic[M]):
         if model not in self._stale:
             outputs = np.zeros((1, _own(self.models).n_outputs))
             self._twin.learn_rows(np.array([model]), u[None], outputs)
+        self._taught.pop(model, None)
 
     def has(self, model: int, u: FloatArray) -> bool:
         """Whether such a row is announced."""
@@ -211,6 +212,7 @@ class PendingModels(Generic[M]):
         """Copy the models, and then count what is announced."""
         self._twin, own = copy.deepcopy(self.models), _own(self.models)
         self._ridge, self._pulls, self._renewals = own.ridge, own.pulls.copy(), 0
+        self._taught: dict[int, FloatArray] = {}  # what models taught the shared weights, once it is known
         self._stale: set[int] = set()
         for model in self._sums:
             self._renew(model)
@@ -219,7 +221,9 @@ class PendingModels(Generic[M]):
         """Renew one model of the twin, from the sums of its rows, learnt and announced."""
         models, twin, one = _own(self.models), _own(self._twin), np.array([model])
         zero_inputs = self.models.prior.zero_inputs[: models.dim]
-        before = taught_by(twin, model, zero_inputs).gram if isinstance(self._twin, HybridModels) else None
+        hybrid = isinstance(self._twin, HybridModels)
+        if hybrid and model not in self._taught:
+            self._taught[model] = taught_by(twin, model, zero_inputs).gram
         storage = twin.storage = forms.make_dense(twin.storage, model)
         place, gram, count = storage.place[model], models.gram_of(one)[0], 0
         if model in self._sums:
@@ -229,11 +233,10 @@ class PendingModels(Generic[M]):
         storage.tally[model, PULLS] = models.pulls[model] + count
         storage.tally[model, SQUARES:] = models.squares[model]
         twin.refactorise_one(model)
-        if before is not None:  # and what the model teaches the shared weights
-            assert isinstance(self._twin, HybridModels)
-            shared = self._twin.shared
+        if isinstance(self._twin, HybridModels):  # and what the model teaches the shared weights
+            shared, before = self._twin.shared, self._taught[model]
             shared.storage = forms.make_dense(shared.storage, 0)
-            after = taught_by(twin, model, zero_inputs).gram
+            after = self._taught[model] = taught_by(twin, model, zero_inputs).gram
             shared.storage.symmetric[SUMS, 0] += forms.pack(after - before)
             shared.refactorise_one(0)
         self._pulls[model] = models.pulls[model]

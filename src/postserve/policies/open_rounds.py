@@ -7,6 +7,7 @@ come in parts: entries that are not known yet are NaN, and the arm's row has phi
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,8 @@ class OpenRounds:
         """
         rounds = self._of(x, arm)
         out = [one for one in rounds if one.z is None and one not in taken]
+        if out and all(one.part is None for one in out):
+            return out[0]
         known = [_overlap(one.part, z) for one in out]
         repeats = [one for one, at in zip(out, known, strict=True) if at.any() and _agrees(one.part, z)]
         new = [one for one, at in zip(out, known, strict=True) if not at.any()]
@@ -82,10 +85,10 @@ class OpenRounds:
 
     def credited(self, x: FloatArray, arm: int, z: FloatArray | None) -> OpenRound | None:
         """The first with this z, else the first whose z is out, else the first."""
-        rounds = self._of(x, arm)
-        same = [one for one in rounds if z is not None and one.z is not None and np.array_equal(z, one.z)]
-        out = [one for one in rounds if z is not None and one.z is None]
-        return next(iter(same or out or rounds), None)
+        rounds, bits = self._of(x, arm), b"" if z is None else z.tobytes()
+        same = (one for one in rounds if z is not None and one.z is not None and one.z.tobytes() == bits)
+        out = (one for one in rounds if z is not None and one.z is None)
+        return next(chain(same, out, rounds), None)
 
     def _of(self, x: FloatArray, arm: int) -> list[OpenRound]:
         return self._by_key.get(_key(x, arm), [])
