@@ -19,6 +19,7 @@ import numpy as np
 
 from postserve.linalg import evidence
 from postserve.linalg.cholesky import EPS, factorise
+from postserve.linalg.kernels import cholesky as kernels
 from postserve.types import FloatArray
 
 ENTRIES_AT_ONCE = 2**15
@@ -52,13 +53,9 @@ def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArr
 
 def semidefinite_root(gram: FloatArray) -> FloatArray:
     """R, upper triangular, R^T R = S of each gram (…, d, d); a pivot within rounding of 0 is 0."""
-    left, R, dim = gram.copy(), np.zeros(gram.shape), gram.shape[-1]
-    least = dim * EPS * np.diagonal(gram, axis1=-2, axis2=-1)
-    for j in range(dim):
-        pivot = left[..., j, j]
-        root = np.sqrt(np.where(pivot > least[..., j], pivot, np.inf))
-        R[..., j, j:] = left[..., j, j:] / root[..., None]
-        left[..., j:, j:] -= R[..., j, j:, None] * R[..., j, None, j:]
+    dim, R = gram.shape[-1], np.zeros(gram.shape)
+    grams = np.ascontiguousarray(gram).reshape(-1, dim, dim)
+    kernels.semidefinite_roots(grams, dim * EPS, R.reshape(-1, dim, dim))
     return R
 
 

@@ -139,3 +139,25 @@ def cholesky_inverse(
             root[i, j] = work[i, j]
             inverse[i, j] = product[i, j]
     return log_det
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def semidefinite_roots(grams: FloatArray, least: float, roots: FloatArray) -> None:
+    """R, upper triangular, R^T R = S of each gram; a pivot below `least` of its diagonal entry is 0.
+
+    The roots are zero before.
+    """
+    dim = grams.shape[1]
+    for model in range(grams.shape[0]):
+        S, R = grams[model], roots[model]
+        for j in range(dim):
+            pivot = S[j, j]
+            for i in range(j):
+                pivot -= R[i, j] * R[i, j]
+            if pivot > least * S[j, j]:
+                R[j, j] = np.sqrt(pivot)
+                for k in range(j + 1, dim):
+                    total = S[j, k]
+                    for i in range(j):
+                        total -= R[i, j] * R[i, k]
+                    R[j, k] = total / R[j, j]
