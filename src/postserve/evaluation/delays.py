@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
-from postserve.validation import errors_as_invalid_input
+from postserve.validation import errors_as_invalid_input, refuse_masked
 
 
 class Distribution(Protocol):
@@ -36,10 +36,12 @@ def delays_of(name: str, delay: Delay, n: int, rng: np.random.Generator) -> Floa
             drawn = delay.rvs(size=n, random_state=rng)
         elif callable(delay):
             drawn = delay(rng, n)
-    if isinstance(drawn, bool | np.bool_):
-        raise InvalidInput(f"{name} is {drawn!r}, wanted {wanted}")
+    refuse_masked(name, drawn)
     with errors_as_invalid_input(f"{name} is {drawn!r:.60}", wanted):
-        rounds = np.asarray(drawn, dtype=np.float64)
+        found = np.asarray(drawn)
+    if found.dtype.kind not in "fiu":  # dates would become numbers
+        raise InvalidInput(f"{name} is {drawn!r:.60}, of dtype {found.dtype}, wanted {wanted}")
+    rounds = found.astype(np.float64)
     if rounds.shape != (n,) and (rounds.shape or drawn is not delay):
         raise InvalidInput(f"{name} has shape {rounds.shape}, wanted ({n},), one per round, or a number")
     if not (rounds >= 0.0).all():
