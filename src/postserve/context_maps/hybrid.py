@@ -141,7 +141,8 @@ class HybridMap(Persistent):
         models, places, _ = self._learnt
         if arm not in places:
             models.add()
-            places[arm] = models.n_models - 1
+            self._follow()
+            places[arm] = models.n_models - 1  # at last: a select beside this reads widths there
         return places[arm]
 
     def remove_arm(self, arm: int) -> None:
@@ -158,7 +159,6 @@ class HybridMap(Persistent):
         """A z at x is out: until it is withdrawn, the radius and draws count it as if it were known."""
         arm = integer("arm", arm, least=0)
         f, place = self._f(vector("x", x, self.dim_x)[None])[0], self._place(arm)
-        self._follow()
         self._learnt = self._learnt._replace(widths=pending.announce(self._learnt.widths, place, f))
 
     def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
