@@ -199,6 +199,12 @@ class Announces(Protocol):
         """What `expect` announced is over."""
 
 
+def announces(policy: Any) -> bool:
+    """Whether it has the verbs, its own or those of a policy that it wraps."""
+    # From Python 3.12 on, isinstance does not find what __getattr__ hands on.
+    return hasattr(policy, "expect") and hasattr(policy, "withdraw")
+
+
 @runtime_checkable
 class CountsPending(Announces, Protocol):
     """A map that counts rounds whose z is out in its radius and draws, as if z had come at its mean."""

@@ -23,7 +23,7 @@ from postserve.conformance.tools import (
     snapshot,
     trained_policy,
 )
-from postserve.protocols import Announces, z_for_oracle
+from postserve.protocols import announces, z_for_oracle
 from postserve.state import Persistent
 from postserve.types import Rounds
 
@@ -31,7 +31,7 @@ from postserve.types import Rounds
 def announced_rounds_can_be_taken_back(make: Make) -> None:
     """Announced and withdrawn, rounds leave the policy as it was; in between, no weight changes."""
     policy, rounds = trained_policy(make)
-    if not _announces(policy):
+    if not announces(policy):
         return
     before, decisions = snapshot(policy), choose_all(policy, rounds)
     weights, came = getattr(policy, "weights", None), in_turn(policy, rounds)
@@ -53,7 +53,7 @@ def announced_rounds_can_be_taken_back(make: Make) -> None:
 def announced_rounds_are_learnt_as_others(make: Make) -> None:
     """Rounds that were announced teach what they would have taught, also if z comes in parts."""
     plain, whole, staged, at_once, in_parts = (make() for _ in range(5))
-    if not _announces(plain):
+    if not announces(plain):
         return
     rounds = rounds_for(plain, N)
     came = in_turn(plain, rounds)
@@ -87,7 +87,7 @@ def announced_rounds_are_learnt_as_others(make: Make) -> None:
 def nonsense_about_announced_rounds_is_refused(make: Make) -> None:
     """Bad input, a round never announced and a z that comes twice are refused and change nothing."""
     policy, rounds = trained_policy(make)
-    if not _announces(policy):
+    if not announces(policy):
         return
     (x, arm, z, _), (other, *_) = in_turn(policy, rounds)[:2]
     before = snapshot(policy)
@@ -112,7 +112,7 @@ def nonsense_about_announced_rounds_is_refused(make: Make) -> None:
 def announced_rounds_are_kept(make: Make) -> None:
     """Copies and saved states have them; a removed arm's go, and forgetting leaves them."""
     policy, rounds = trained_policy(make)
-    if not _announces(policy):
+    if not announces(policy):
         return
     fresh = rounds_for(policy, N, seed=2)
     came = in_turn(policy, fresh)
@@ -141,7 +141,7 @@ def announced_rounds_are_kept(make: Make) -> None:
 def a_cohort_can_be_chosen_in_sequence(make: Make) -> None:
     """Sequentially, `select_batch` decides as `select` and `expect` in turn would, and changes nothing."""
     trained, rounds = trained_policy(make)
-    if not _announces(trained) or not hasattr(trained, "select_batch"):
+    if not announces(trained) or not hasattr(trained, "select_batch"):
         return
     for policy in (make(), trained):
         before, rng = snapshot(policy), np.random.default_rng(1)
@@ -159,10 +159,6 @@ def a_cohort_can_be_chosen_in_sequence(make: Make) -> None:
 
 
 PENDING_CHECKS = checks_in(globals())
-
-
-def _announces(policy: Any) -> bool:
-    return isinstance(policy, Announces)
 
 
 def _announce(policy: Any, came: list[Feedback]) -> None:

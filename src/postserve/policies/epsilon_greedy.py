@@ -11,7 +11,7 @@ from postserve.errors import InvalidInput
 from postserve.policies.choosing import batch, draw
 from postserve.policies.describing import Description
 from postserve.policies.inputs import each_round, is_many
-from postserve.protocols import Announces, Merges, Policy
+from postserve.protocols import Merges, Policy, announces
 from postserve.state import Persistent, refuse_other_settings
 from postserve.types import Decision, Decisions, FloatArray
 from postserve.validation import generator, number
@@ -75,8 +75,8 @@ class EpsilonGreedy(Persistent):
         self, X: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None
     ) -> Iterator[Decision]:
         """Each choice, announced to a copy before the next one is made."""
-        twin = copy.deepcopy(self.policy)
-        if not isinstance(twin, Announces):
+        twin: Any = copy.deepcopy(self.policy)
+        if not announces(twin):
             got = f"sequential is True and {type(twin).__name__} has no expect"
             raise InvalidInput(f"{got}, wanted a policy that counts announced rounds")
         for x in each_round(X):
