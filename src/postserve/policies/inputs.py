@@ -52,9 +52,13 @@ class Inputs:
         """Whether some entries are NaN, and others are not: a part of what the models see."""
         if self.dim is None or self.features is not None or not isinstance(value, Sequence | np.ndarray):
             return False
-        if len(np.shape(value)) != 1 or np.asarray(value).dtype.kind != "f":
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of different lengths, which are refused as any other z is
             return False
-        missing = np.isnan(value)
+        if array.ndim != 1 or array.dtype.kind != "f":
+            return False
+        missing = np.isnan(array)
         return bool(missing.any() and not missing.all())
 
     def part(self, value: Any) -> FloatArray:

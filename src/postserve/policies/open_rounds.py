@@ -5,6 +5,7 @@ predicted when it was announced; from then on at (x, z), until the reward comes.
 come in parts: entries that are not known yet are NaN, and the arm's row has phi_hat(x) in their place.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -84,11 +85,17 @@ class OpenRounds:
         return None
 
     def credited(self, x: FloatArray, arm: int, z: FloatArray | None) -> OpenRound | None:
-        """The first with this z, else the first whose z is out, else the first."""
-        rounds, bits = self._of(x, arm), b"" if z is None else z.tobytes()
-        same = (one for one in rounds if z is not None and one.z is not None and one.z.tobytes() == bits)
-        out = (one for one in rounds if z is not None and one.z is None)
-        return next(chain(same, out, rounds), None)
+        """The first with this z, else the first whose z is out; without z, the first."""
+        rounds = self._of(x, arm)
+        if z is None or not rounds:
+            return next(iter(rounds), None)
+        bits = (z + 0.0).tobytes()
+        same = (one for one in rounds if one.z is not None and (one.z + 0.0).tobytes() == bits)
+        out = (one for one in rounds if one.z is None and _agrees(one.part, z))
+        if (found := next(chain(same, out), None)) is not None:
+            return found
+        came = rounds[0].part if rounds[0].z is None else rounds[0].z
+        raise InvalidInput(f"z is {z}, which contradicts what came: {came}, wanted the same numbers, or None")
 
     def _of(self, x: FloatArray, arm: int) -> list[OpenRound]:
         return self._by_key.get(_key(x, arm), [])
@@ -225,6 +232,7 @@ def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
         _count(policy, one)
         policy._open = policy._open or OpenRounds()
         policy._open.add(one)
+    _count_more(policy)  # one of the two maps may have known where z lies
 
 
 def _updated(
@@ -338,7 +346,7 @@ def restore(policy: Any, stored: Stored) -> None:
         return
     ids = stored.take("open_arms", (None,), np.int64)
     n, regressions = len(ids), policy._regressions()
-    there = bool(np.isin(ids, policy._arm_set.ids).all()) or policy._arm_set.by_row
+    there = bool((ids >= 0).all() if policy._arm_set.by_row else np.isin(ids, policy._arm_set.ids).all())
     stored.require(there and n > 0, "open_arms", "arms that there are")
     names = ["open_z", "open_z_hat", *(f"open_rows_{k}" for k in range(len(regressions)))]
     dims = [policy.dim_z, policy.dim_z, *(arms.dim_u for arms in regressions)]
@@ -359,6 +367,21 @@ def restore(policy: Any, stored: Stored) -> None:
         one = OpenRound(x, arm, z, z_hat, part, rows)
         policy._open.add(one)
         _count(policy, one)
+    stored.require(_map_has_all(policy), "open_x", "rounds of which the map has those whose z is out")
+
+
+def _map_has_all(policy: Any) -> bool:
+    """Whether every round whose z is out can be taken back from the map, if it counts them."""
+    if policy._phi_hat is None or not policy._phi_hat.counts_pending:
+        return True
+    phi_hat = copy.deepcopy(policy._phi_hat)
+    try:
+        for one in policy._open:
+            if one.z is None:
+                phi_hat.withdraw(one.x, policy._arm_set.slot(one.arm))
+    except InvalidInput:
+        return False
+    return True
 
 
 def _key(x: FloatArray, arm: int) -> tuple[bytes, int]:

@@ -43,6 +43,11 @@ class PhiHat:
         """Whether all arms get the same answer, so that many rounds can be predicted at once."""
         return self._for_all is not None
 
+    @property
+    def counts_pending(self) -> bool:
+        """Whether announced rounds count in the map's radius."""
+        return self._counts_pending is not None
+
     def predict(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """phi_hat(x): one row per slot, or one vector for all of them."""
         for_all = self._for_all
