@@ -200,6 +200,24 @@ def test_an_announced_round_remembers_its_z() -> None:
         np.testing.assert_array_equal(one.propensities(probe), other.propensities(probe))
 
 
+@pytest.mark.parametrize("kind", [PoLinUCB, RobustPoLinUCB, LinUCBPhiHat, BestPolicy])
+@pytest.mark.parametrize("part", [[0, 1], [1]])
+def test_a_reward_without_z_takes_what_came_before(kind: Any, part: list[int]) -> None:
+    """By whichever verb it comes."""
+    found, (x, arm, z, reward) = [], a_round(np.random.default_rng(4))
+    came = np.full(DIM_Z, np.nan)
+    came[part] = z[part]
+    for verb in ("credit", "update", "update_batch"):
+        policy = taught(fixed(kind=kind, missing_z="impute"), np.random.default_rng(5))
+        policy.expect(x, arm)
+        policy.observe(x, arm, came)
+        rows = ([x], [arm], None, [reward]) if verb == "update_batch" else (x, arm, None, reward)
+        getattr(policy, verb)(*rows)
+        assert policy._open is None
+        found.append(policy._regressions()[0].weights(policy._arm_set.all_slots))
+    np.testing.assert_array_equal(found[1:], [found[0], found[0]])
+
+
 def test_what_is_refused_leaves_the_round_open() -> None:
     policy = taught(fixed(), np.random.default_rng(3))
     x = np.ones(DIM_X)

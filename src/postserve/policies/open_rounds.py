@@ -182,8 +182,11 @@ def credit(
 
 
 def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
-    """The policy's step."""
+    """The policy's step; without z it is `credit` if z, or a part of it, came before."""
     one, untaught = _updated(policy, x, slot, z, []), _is_untaught(policy, slot)
+    if z is None and _knows_z(one):
+        credit(policy, x, slot, None, reward, None)
+        return
     policy._update(x, slot, z, reward)
     if one is not None:
         close(policy, one)
@@ -200,6 +203,10 @@ def update_batch(
     for i, slot in enumerate(slots.tolist()):
         one = _updated(policy, X[i], slot, None if Z is None else Z[i], found)
         found += [] if one is None else [one]
+    if Z is None and any(map(_knows_z, found)):
+        for x, slot, reward in zip(X, slots.tolist(), rewards.tolist(), strict=True):
+            update(policy, x, slot, None, reward)
+        return
     policy._update_batch(X, slots, Z, rewards)
     for one in found:
         close(policy, one)
@@ -239,12 +246,17 @@ def _updated(
     policy: Any, x: FloatArray, slot: int, z: FloatArray | None, taken: list[OpenRound]
 ) -> OpenRound | None:
     x, arm, rounds = _seen(policy, x), _arm(policy, slot), policy._open
-    found: OpenRound | None
-    if z is not None and policy.dim_z is not None:
+    found: OpenRound | None = None
+    if rounds is not None and z is not None and policy.dim_z is not None:
         found = rounds.without_z(x, arm, z, taken)
-    else:
+    elif rounds is not None:
         found = rounds.oldest(x, arm, taken)
     return found
+
+
+def _knows_z(one: OpenRound | None) -> bool:
+    """Whether z came, or a part of it."""
+    return one is not None and (one.z is not None or one.part is not None)
 
 
 def _seen(policy: Any, x: FloatArray) -> FloatArray:
