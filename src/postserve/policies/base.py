@@ -18,6 +18,7 @@ from postserve.policies.arm_set import ArmSet
 from postserve.policies.arms import ArmModels
 from postserve.policies.describing import Description
 from postserve.policies.inputs import Inputs
+from postserve.policies.open_round import OpenRounds
 from postserve.policies.phi_hat import PhiHat
 from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.steps import HasSteps, general_way
@@ -49,7 +50,7 @@ class BasePolicy(HasSteps, abstract=True):
         self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._arm_set = ArmSet(n_arms)
-        self._open: open_rounds.OpenRounds | None = None  # announced rounds, if there are any
+        self._open: OpenRounds | None = None  # announced rounds, if there are any
 
     @property
     def scale_free(self) -> bool:

@@ -6,99 +6,15 @@ come in parts: entries that are not known yet are NaN, and the arm's row has phi
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from postserve.errors import InvalidInput
+from postserve.policies.open_round import OpenRound, OpenRounds
 from postserve.state import Arrays, Stored
-from postserve.types import BoolArray, FloatArray, IntArray
-
-
-@dataclass(eq=False)
-class OpenRound:
-    """An arm was served at x; z, and what was predicted before it, once it came."""
-
-    x: FloatArray
-    arm: int
-    z: FloatArray | None = None
-    z_hat: FloatArray | None = None
-    part: FloatArray | None = None
-    """What is known of z before all of it came, NaN elsewhere."""
-    rows: list[FloatArray | None] = field(default_factory=list)
-    """The row that counts in the widths of each of the policy's regressions; None if there is none yet."""
-
-
-class OpenRounds:
-    """Open rounds by x and arm, the oldest first."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[tuple[bytes, int], list[OpenRound]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_key)
-
-    def __iter__(self) -> Iterator[OpenRound]:
-        return iter([each for rounds in self._by_key.values() for each in rounds])
-
-    def add(self, one: OpenRound) -> None:
-        """One more."""
-        self._by_key.setdefault(_key(one.x, one.arm), []).append(one)
-
-    def remove(self, one: OpenRound) -> None:
-        """One less."""
-        key = _key(one.x, one.arm)
-        self._by_key[key] = [each for each in self._by_key[key] if each is not one]
-        if not self._by_key[key]:
-            del self._by_key[key]
-
-    def oldest(self, x: FloatArray, arm: int, taken: Sequence[OpenRound] = ()) -> OpenRound | None:
-        """The first that was announced and is not taken already."""
-        return next((one for one in self._of(x, arm) if one not in taken), None)
-
-    def without_z(
-        self, x: FloatArray, arm: int, z: FloatArray, taken: Sequence[OpenRound] = ()
-    ) -> OpenRound | None:
-        """The round that z, or a part of it, is of; None if no round was announced.
-
-        It is not taken already, and its z is out: the first of which this z repeats a part, else the first of
-        which no entry of it is known.
-        """
-        rounds = self._of(x, arm)
-        out = [one for one in rounds if one.z is None and one not in taken]
-        if out and all(one.part is None for one in out):
-            return out[0]
-        known = [_overlap(one.part, z) for one in out]
-        repeats = [one for one, at in zip(out, known, strict=True) if at.any() and _agrees(one.part, z)]
-        new = [one for one, at in zip(out, known, strict=True) if not at.any()]
-        if found := repeats or new:
-            return found[0]
-        if out:
-            got, wanted = f"z is {z}, which contradicts a part that came: {out[0].part}", "the same numbers"
-            raise InvalidInput(f"{got}, wanted {wanted} in every part")
-        if rounds:
-            got = f"z of arm {arm} at this x is known already"
-            raise InvalidInput(f"{got}, wanted one z per announced round: {len(rounds)} of them")
-        return None
-
-    def credited(self, x: FloatArray, arm: int, z: FloatArray | None) -> OpenRound | None:
-        """The first with this z, else the first whose z is out; without z, the first."""
-        rounds = self._of(x, arm)
-        if z is None or not rounds:
-            return next(iter(rounds), None)
-        bits = (z + 0.0).tobytes()
-        same = (one for one in rounds if one.z is not None and (one.z + 0.0).tobytes() == bits)
-        out = (one for one in rounds if one.z is None and _agrees(one.part, z))
-        if (found := next(chain(same, out), None)) is not None:
-            return found
-        came = rounds[0].part if rounds[0].z is None else rounds[0].z
-        raise InvalidInput(f"z is {z}, which contradicts what came: {came}, wanted the same numbers, or None")
-
-    def _of(self, x: FloatArray, arm: int) -> list[OpenRound]:
-        return self._by_key.get(_key(x, arm), [])
+from postserve.types import FloatArray, IntArray
 
 
 def expect(policy: Any, x: FloatArray, slot: int) -> None:
@@ -314,17 +230,6 @@ def _completed(part: FloatArray, z_hat: FloatArray) -> FloatArray:
     return np.where(np.isnan(part), z_hat, part)
 
 
-def _overlap(part: FloatArray | None, z: FloatArray) -> BoolArray:
-    """Where both are known."""
-    return np.zeros(len(z), dtype=np.bool_) if part is None else ~(np.isnan(part) | np.isnan(z))
-
-
-def _agrees(part: FloatArray | None, z: FloatArray) -> bool:
-    """Whether both are the same wherever both are known."""
-    at = _overlap(part, z)
-    return part is None or bool((part[at] == z[at]).all())
-
-
 # State
 
 
@@ -394,7 +299,3 @@ def _map_has_all(policy: Any) -> bool:
     except InvalidInput:
         return False
     return True
-
-
-def _key(x: FloatArray, arm: int) -> tuple[bytes, int]:
-    return (x + 0.0).tobytes(), arm  # -0 is 0
