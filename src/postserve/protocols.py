@@ -182,6 +182,19 @@ class HasUntaught(Protocol):
 
 
 @runtime_checkable
+class LearnsInStages(Protocol):
+    """Learns from the beginning of a z before its end has come, and predicts the end from it."""
+
+    def learn_stages(
+        self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, before: npt.ArrayLike | None = None
+    ) -> None:
+        """Learn from z as far as it is known, NaN elsewhere, except what was learnt from `before`."""
+
+    def complete(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> FloatArray:
+        """z with its missing entries, which are NaN, predicted from x and what is known."""
+
+
+@runtime_checkable
 class HoldsArms(Protocol):
     """Keeps something for each arm, and can drop it."""
 

@@ -19,7 +19,7 @@ from postserve.conformance.tools import (
     snapshot,
     some_rounds,
 )
-from postserve.protocols import Forgets, HasSpread
+from postserve.protocols import Forgets, HasSpread, LearnsInStages
 from postserve.state import Persistent
 from postserve.types import FloatArray
 
@@ -225,6 +225,35 @@ def forgetting_keeps_it_working(make: Make) -> None:
     require(same(before, snapshot(phi_hat)), "forgetting nothing changed the map")
     phi_hat.forget(0.5)
     answers_have_the_right_shapes(lambda: phi_hat)
+
+
+def stages_are_learnt_once(make: Make) -> None:
+    """A map that learns in stages learns from the parts of each z, in any order, what all of it teaches."""
+    if not isinstance(make(), LearnsInStages):
+        return
+    whole = _taught(make())
+    for backwards in (False, True):
+        in_parts = make()
+        for x, z in zip(*_pairs(whole), strict=True):
+            known: FloatArray | None = None
+            for n in range(1, len(z) + 1):
+                has = np.arange(len(z)) >= len(z) - n if backwards else np.arange(len(z)) < n
+                part = np.where(has, z, np.nan)
+                in_parts.learn_stages(x, 0, part, known)
+                in_parts.learn_stages(x, 0, part, part)
+                known = part
+        require(same(snapshot(whole), snapshot(in_parts)), "z in parts taught differently")
+    x, z = (each[0] for each in _pairs(whole, seed=1))
+    before, nothing = snapshot(whole), np.full(len(z), np.nan)
+    whole.learn_stages(x, 0, nothing)
+    require(close(whole.complete(x, 0, nothing), whole.predict(x)[0], 1e-12), "no part is not predicted as x")
+    require(np.array_equal(whole.complete(x, 0, z), z), "all of z is completed to something else")
+    for bad in (np.full(len(z), np.inf), np.append(z, np.nan), z[None], "z", None):
+        require_invalid(f"learn_stages with z = {bad}", whole.learn_stages, x, 0, bad)
+        require_invalid(f"complete with z = {bad}", whole.complete, x, 0, bad)
+    for bad in (-1, 0.5, None):
+        require_invalid(f"learn_stages with arm = {bad}", whole.learn_stages, x, bad, z)
+    require(same(before, snapshot(whole)), "refused input, or no part, changed the map")
 
 
 CONTEXT_MAP_CHECKS = (*checks_in(globals()), maps_take_overridden_steps)

@@ -9,3 +9,4 @@ from postserve.context_maps.network import NetworkMap as NetworkMap
 from postserve.context_maps.per_arm import PerArmMap as PerArmMap
 from postserve.context_maps.ridge import RidgeMap as RidgeMap
 from postserve.context_maps.sklearn import SklearnMap as SklearnMap
+from postserve.context_maps.staged import StagedMap as StagedMap

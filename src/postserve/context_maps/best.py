@@ -191,12 +191,12 @@ class BestMap(SharedMap):
 
     def _arrays(self) -> Arrays:
         mean = {f"mean_{name}": array for name, array in self._mean._arrays().items()}
-        probes = {name: answer for name, _, answer in _probes(self)}
+        probes = {name: answer for name, _, answer in probes_of(self.maps)}
         sums = {"errors": self._errors, "pairs": np.array([self._pairs]), "range": self._range}
         return {**sums, **mean, **probes}
 
     def _restore(self, arrays: Stored) -> None:
-        for name, what, answer in _probes(self):
+        for name, what, answer in probes_of(self.maps):
             check_probe(what, answer, arrays.take(name, (None,)))
         self._mean._restore(arrays.below("mean_"))
         self._errors = arrays.take("errors", self._errors.shape)
@@ -238,8 +238,8 @@ def _question(phi_hat: BestMap, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[
     return context("x", x, phi_hat.dim_x, len(ids)), ids
 
 
-def _probes(phi_hat: BestMap) -> Iterator[tuple[str, str, FloatArray]]:
+def probes_of(maps: Sequence[ContextMap]) -> Iterator[tuple[str, str, FloatArray]]:
     """Array name, argument and answer of maps of a user's own, which are handed back on loading."""
-    for i, each in enumerate(phi_hat.maps):
+    for i, each in enumerate(maps):
         if not isinstance(each, Persistent):
-            yield f"probe_{i}", f"maps.{i}", probe(partial(each.predict, arms=(0,)), phi_hat.dim_x)
+            yield f"probe_{i}", f"maps.{i}", probe(partial(each.predict, arms=(0,)), each.dim_x)

@@ -10,6 +10,7 @@ from postserve.context_maps.base import SharedMap, context_rows, spread_of
 from postserve.context_maps.best import BestMap
 from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
+from postserve.context_maps.staged import StagedMap
 from postserve.errors import InvalidInput
 from postserve.protocols import (
     ContextMap,
@@ -263,6 +264,6 @@ def _is_taught(phi_hat: ContextMap) -> bool:
 
 
 def _is_made_of_arrays(phi_hat: ContextMap) -> bool:
-    if isinstance(phi_hat, BestMap):
+    if isinstance(phi_hat, BestMap | StagedMap):
         return all(map(_is_made_of_arrays, phi_hat.maps))
     return isinstance(phi_hat, Persistent) and not (isinstance(phi_hat, SklearnMap) and phi_hat.incremental)

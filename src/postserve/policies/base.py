@@ -124,8 +124,9 @@ class BasePolicy(HasSteps, abstract=True):
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
 
         Of an announced round z may come in parts, with NaN for entries that are out: the map learns once all
-        of it came, and None is returned before. Rounds with the same x and arm need parts that include the
-        earlier ones, by which they are told apart; a part that contradicts an earlier one is refused.
+        of it came (a `StagedMap` stage by stage), and None is returned before. Rounds with the same x and arm
+        need parts that include the earlier ones, by which they are told apart; a part that contradicts an
+        earlier one is refused.
         """
         if self._open is not None and self._z.has_gaps(z):
             x, slot, _ = _checked_round(self, x, arm, None)
@@ -229,6 +230,10 @@ class BasePolicy(HasSteps, abstract=True):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         raise InvalidInput(f"{type(self).__name__} has no map to impute z with, wanted z")
+
+    def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
+        """What `_observe` would return, where the map is about to learn a part of z; None to ask later."""
+        return None
 
     def _try_rows(self, X: FloatArray, slots: IntArray) -> None:
         """Raise if a row cannot be learnt from: features of x may be a caller's own function."""

@@ -185,6 +185,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
     ) -> list[FloatArray | None]:
         return [row for member in self._members.values() for row in member._rows_out(x, slot, z, z_hat)]
 
+    def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
+        return self._teacher._before_parts(x, slot)
+
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return self._teacher._impute(x, slot)
 

@@ -104,6 +104,10 @@ class LinearPolicy(BasePolicy, abstract=True):
         phi_hat.learn(x, slot, z)
         return z_hat if taught else phi_hat.predict_one(x, slot)
 
+    def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
+        phi_hat = self._phi_hat
+        return None if phi_hat is None or not phi_hat.is_taught(slot) else phi_hat.predict_one(x, slot)
+
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return super()._impute(x, slot) if self._phi_hat is None else self._phi_hat.predict_one(x, slot)
 

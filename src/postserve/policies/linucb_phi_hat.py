@@ -94,6 +94,9 @@ class LinUCBPhiHat(PoLinUCB):
         row: FloatArray = self._arms.stack(x, z_hat)[0]
         return row
 
+    def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
+        return None if self.prediction == "after" else super()._before_parts(x, slot)
+
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction without a z has an error too."""
         self._map_errors += self._map_error(x, slot)

@@ -2,7 +2,8 @@
 
 Until z comes, a round counts in the widths of the map at x, and in those of the arm at (x, phi_hat(x)), as
 predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change. z may
-come in parts: entries that are not known yet are NaN, and the arm's row has phi_hat(x) in their place.
+come in parts: entries that are not known yet are NaN, and the arm's row has what is expected in their place.
+A map that learns in stages learns from each part what the parts before it have not taught.
 """
 
 import copy
@@ -49,7 +50,7 @@ def _observe(
     policy: Any, x: FloatArray, slot: int, z: FloatArray, one: OpenRound | None
 ) -> FloatArray | None:
     untaught = _is_untaught(policy, slot)
-    z_hat: FloatArray | None = policy._observe(x, slot, z)
+    z_hat = _learn_z(policy, x, slot, z, one)
     if one is not None:
         _uncount(policy, one)
         if policy._phi_hat is not None:
@@ -63,6 +64,19 @@ def _observe(
     return z_hat
 
 
+def _learn_z(
+    policy: Any, x: FloatArray, slot: int, z: FloatArray, one: OpenRound | None
+) -> FloatArray | None:
+    """The policy's step; a map that has learnt a part of z was asked before, and does not learn it again."""
+    z_hat: FloatArray | None
+    if one is None or one.part is None or not _learns_in_stages(policy):
+        z_hat = policy._observe(x, slot, z)
+        return z_hat
+    with policy._phi_hat.having_learnt(one.part):
+        z_hat = policy._observe(x, slot, z)
+    return z_hat if one.z_hat is None else one.z_hat
+
+
 def observe_part(policy: Any, x: FloatArray, slot: int, part: FloatArray) -> FloatArray | None:
     """Keep a part of z, which has NaN elsewhere, until all of it came; then the policy's step."""
     arm = _arm(policy, slot)
@@ -73,6 +87,10 @@ def observe_part(policy: Any, x: FloatArray, slot: int, part: FloatArray) -> Flo
     whole = part.copy() if one.part is None else np.where(np.isnan(part), one.part, part)
     if not np.isnan(whole).any():
         return _observe(policy, x, slot, whole, one)
+    if _learns_in_stages(policy):
+        z_hat = policy._before_parts(x, slot) if one.part is None else one.z_hat
+        policy._phi_hat.learn_part(x, slot, whole, one.part)
+        one.z_hat = z_hat
     _uncount(policy, one)
     one.part = whole
     one.rows = _rows(policy, one)
@@ -90,7 +108,8 @@ def credit(
         z, z_hat = one.z if z is None else z, one.z_hat if z_hat is None else z_hat
         if z is None and one.part is not None and policy.missing_z == "impute":
             predicted = policy._impute(x, slot)
-            z, z_hat = _completed(one.part, predicted), predicted if z_hat is None else z_hat
+            z = _completed(policy, x, slot, one.part, predicted)
+            z_hat = predicted if z_hat is None else z_hat
     policy._fill_z_and_credit(x, slot, z, reward, z_hat)
     if one is not None:
         close(policy, one)
@@ -103,7 +122,7 @@ def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: 
     if z is None and _knows_z(one):
         credit(policy, x, slot, None, reward, None)
         return
-    policy._update(x, slot, z, reward)
+    _learn(policy, x, slot, z, reward, one)
     if one is not None:
         close(policy, one)
     if untaught:
@@ -111,19 +130,35 @@ def update(policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: 
     _follow(policy)
 
 
+def _learn(
+    policy: Any, x: FloatArray, slot: int, z: FloatArray | None, reward: float, one: OpenRound | None
+) -> None:
+    """The policy's step, of a round of whose z a part may have been learnt."""
+    if z is None or one is None or one.part is None or not _learns_in_stages(policy):
+        policy._update(x, slot, z, reward)
+    else:
+        policy._fill_z_and_credit(x, slot, z, reward, _learn_z(policy, x, slot, z, one))
+
+
 def update_batch(
     policy: Any, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
 ) -> None:
     """The policy's step; all rounds are found before the first is learnt."""
     found: list[OpenRound] = []
+    of_rows: list[OpenRound | None] = []
     for i, slot in enumerate(slots.tolist()):
         one = _updated(policy, X[i], slot, None if Z is None else Z[i], found)
         found += [] if one is None else [one]
+        of_rows.append(one)
     if Z is None and any(map(_knows_z, found)):
         for x, slot, reward in zip(X, slots.tolist(), rewards.tolist(), strict=True):
             update(policy, x, slot, None, reward)
         return
-    policy._update_batch(X, slots, Z, rewards)
+    if all(one.part is None for one in found) or not _learns_in_stages(policy):
+        policy._update_batch(X, slots, Z, rewards)
+    else:
+        for i, (slot, one) in enumerate(zip(slots.tolist(), of_rows, strict=True)):
+            _learn(policy, X[i], slot, None if Z is None else Z[i], float(rewards[i]), one)
     for one in found:
         close(policy, one)
     _count_more(policy)
@@ -189,6 +224,11 @@ def _is_untaught(policy: Any, slot: int) -> bool:
     return policy._phi_hat is not None and not policy._phi_hat.is_taught(slot)
 
 
+def _learns_in_stages(policy: Any) -> bool:
+    """Whether the map learns from a part of z."""
+    return policy._phi_hat is not None and policy._phi_hat.learns_in_stages
+
+
 def _follow(policy: Any) -> None:
     for arms in policy._regressions():
         arms.follow()
@@ -219,15 +259,19 @@ def _rows(policy: Any, one: OpenRound) -> list[FloatArray | None]:
     """The rows of a round as far as it is known now."""
     slot, z, z_hat = policy._arm_set.slot(one.arm), one.z, one.z_hat
     if one.part is not None and policy._phi_hat is not None and not _is_untaught(policy, slot):
-        z_hat = policy._phi_hat.predict_one(one.x, slot)
-        z = _completed(one.part, z_hat)
+        predicted = policy._phi_hat.predict_one(one.x, slot)
+        z_hat = predicted if z_hat is None else z_hat
+        z = _completed(policy, one.x, slot, one.part, predicted)
     rows: list[FloatArray | None] = policy._rows_out(one.x, slot, z, z_hat)
     return rows
 
 
-def _completed(part: FloatArray, z_hat: FloatArray) -> FloatArray:
-    """z as far as it is known, and what is predicted elsewhere."""
-    return np.where(np.isnan(part), z_hat, part)
+def _completed(policy: Any, x: FloatArray, slot: int, part: FloatArray, predicted: FloatArray) -> FloatArray:
+    """z as far as it is known, and what is predicted elsewhere: from the part too, if the map can."""
+    if _learns_in_stages(policy):
+        whole: FloatArray = policy._phi_hat.complete(x, slot, part)
+        return whole
+    return np.where(np.isnan(part), predicted, part)
 
 
 # State

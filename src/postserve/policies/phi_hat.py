@@ -1,13 +1,22 @@
 """How a policy queries and teaches its context map."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from postserve.context_maps.base import SharedMap, spread_of
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
-from postserve.protocols import ContextMap, CountsPending, HasUntaught, HoldsArms, ShapesBall
+from postserve.protocols import (
+    ContextMap,
+    CountsPending,
+    HasUntaught,
+    HoldsArms,
+    LearnsInStages,
+    ShapesBall,
+)
 from postserve.types import Ball, FloatArray, IntArray
 from postserve.validation import matrix, number, plain_vector_check, shaped, vector
 
@@ -34,6 +43,8 @@ class PhiHat:
         self._shaped = self.map if isinstance(self.map, ShapesBall) else None
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
+        self._in_stages = self.map if isinstance(self.map, LearnsInStages) else None
+        self._learnt_part: FloatArray | None = None  # of the z that is about to be learnt
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
         self._is_plain = plain_vector_check(self._dim_z)
@@ -126,10 +137,37 @@ class PhiHat:
 
     def learn(self, x: FloatArray, slot: int, z: FloatArray) -> None:
         """z followed x where the arm in that slot was served."""
-        if self._for_all is not None:
+        if self._learnt_part is not None:
+            self.learn_part(x, slot, z, self._learnt_part)
+        elif self._for_all is not None:
             self._for_all._learn(x, z)
         else:
             self.map.update(x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
+
+    @property
+    def learns_in_stages(self) -> bool:
+        """Whether the map learns from a part of z."""
+        return self._in_stages is not None
+
+    def learn_part(self, x: FloatArray, slot: int, z: FloatArray, before: FloatArray | None) -> None:
+        """Learn what a part of z, NaN elsewhere, tells beyond an earlier one, if the map learns in stages."""
+        assert self._in_stages is not None
+        self._in_stages.learn_stages(x, self._ids(np.array([slot]))[0], z, before)
+
+    @contextmanager
+    def having_learnt(self, part: FloatArray) -> Iterator[None]:
+        """While a policy takes its steps with a z, `learn` teaches what this part of it has not taught."""
+        self._learnt_part = part
+        try:
+            yield
+        finally:
+            self._learnt_part = None
+
+    def complete(self, x: FloatArray, slot: int, part: FloatArray) -> FloatArray:
+        """A part of z with what it tells of the rest, if the map learns in stages."""
+        assert self._in_stages is not None
+        whole = self._in_stages.complete(x, self._ids(np.array([slot]))[0], part)
+        return vector("context_map.complete(x, arm, z)", whole, self._dim_z)
 
     def expect(self, x: FloatArray, slot: int) -> None:
         """The arm in that slot was served at x, and its z is out; only some maps count it."""

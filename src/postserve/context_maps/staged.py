@@ -1,0 +1,245 @@
+"""z that comes in stages: one map per stage, which is told x and the stages before it."""
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from postserve.context_maps.base import context_rows, spread_of
+from postserve.context_maps.best import probes_of
+from postserve.context_maps.features import check_probe
+from postserve.errors import InvalidInput
+from postserve.protocols import ContextMap, Forgets, HasUntaught, HoldsArms, Merges, RefitsPrior
+from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
+from postserve.types import FloatArray
+from postserve.validation import errors_as_invalid_input, generator, integer, matrix, number, vector
+from postserve.validation import whole_numbers as ids_of
+
+
+class StagedMap(Persistent):
+    """phi_hat where z comes in stages, z = (z_1, …, z_K): map k predicts z_k from (x, z_1, …, z_{k-1}).
+
+    So map k has dim_x + dim z_1 + … + dim z_{k-1} inputs. It learns from the rounds whose first k stages are
+    known (`learn_stages`), and the beginning of a z tells what to expect of its end (`complete`). From x
+    alone each stage is predicted at the predicted stages before it. That is the posterior mean, and `spread`
+    the posterior standard deviation, if members are linear in their inputs and know their posterior, as
+    `RidgeMap` and `HybridMap` do with their defaults and without features; for other members both are
+    approximations. The confidence set is a ball: with "joint" or "bound" optimism z should be in like units.
+
+    >>> from postserve import RidgeMap
+    >>> phi_hat = StagedMap([RidgeMap(dim_x=1, dim_z=1, ridge=1.0), RidgeMap(dim_x=2, dim_z=1, ridge=1.0)])
+    >>> phi_hat.update([1.0], 0, [2.0, 6.0])
+    >>> phi_hat.learn_stages([1.0], 0, [4.0, np.nan])  # the first map learns
+    >>> phi_hat.predict([1.0])
+    array([[2., 5.]])
+    >>> phi_hat.complete([1.0], 0, [5.0, np.nan])
+    array([ 5., 11.])
+    """
+
+    def __init__(self, maps: Sequence[ContextMap]) -> None:
+        self.maps = [copy.deepcopy(each) for each in _checked(maps)]
+        self.dim_x = self.maps[0].dim_x
+        ends = np.cumsum([each.dim_z for each in self.maps]).tolist()
+        self.dim_z: int = ends[-1]
+        self._stages = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        # Only maps of a user's own may fail to learn: they learn first, so that then none has learnt.
+        self._teaching_order = sorted(
+            range(len(self.maps)), key=lambda k: isinstance(self.maps[k], Persistent)
+        )
+
+    @property
+    def order_free(self) -> bool:
+        """Whether all maps are."""
+        return all(isinstance(each, Merges) and each.order_free for each in self.maps)
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether the first map is; the others, whose inputs have different units, must be column-free."""
+        free = (bool(getattr(each, "scale_free", False)) for each in self.maps)
+        return all(free) and all(bool(getattr(each, "column_free", False)) for each in self.maps[1:])
+
+    def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """phi_hat_a(x), one row per arm: each stage at the predicted stages before it."""
+        rows, ids = self._asked(x, arms)
+        for k in range(len(self.maps)):
+            rows = np.concatenate([rows, self._predict(k, rows, ids)], axis=1)
+        return rows[:, self.dim_x :]
+
+    def complete(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> FloatArray:
+        """z with its missing entries, which are NaN, predicted from x and the stages before theirs.
+
+        What is known of later stages does not count.
+        """
+        row, z = vector("x", x, self.dim_x)[None], _part(z, self.dim_z)
+        arm = integer("arm", arm, least=0)
+        for k, stage in enumerate(self._stages):
+            known = z[None, stage]
+            if np.isnan(known).any():
+                known = np.where(np.isnan(known), self._predict(k, row, [arm]), known)
+            row = np.concatenate([row, known], axis=1)
+        return row[0, self.dim_x :]
+
+    def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviation of phi_a(x), over all coordinates of z."""
+        return np.asarray(np.linalg.norm(self.spread(x, arms), axis=1))
+
+    def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """The standard deviation of each coordinate of phi_a(x), one row per arm.
+
+        By the law of total variance: that of a stage's own map, on average over what the stages before it may
+        be, and that of its prediction as they vary.
+        """
+        rows, ids = self._asked(x, arms)
+        root = self._spread(0, rows, ids)[:, :, None] * np.eye(self.maps[0].dim_z)
+        for k in range(1, len(self.maps)):
+            rows = np.concatenate([rows, self._predict(k - 1, rows, ids)], axis=1)
+            root = self._longer_root(k, rows, ids, root)
+        return np.asarray(np.linalg.norm(root, axis=2))
+
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """A draw of phi_a(x), or `size` of them: each stage is drawn at the draws of the stages before it."""
+        rng, n = generator(rng), 1 if size is None else integer("size", size, least=0)
+        rows, ids = self._asked(x, arms)
+        drawn = np.empty((n, len(ids), self.dim_z))
+        for one in drawn:
+            inputs = rows
+            for k, (each, stage) in enumerate(zip(self.maps, self._stages, strict=True)):
+                what = f"maps[{k}].sample(x, arms, rng)"
+                one[:, stage] = matrix(what, each.sample(inputs, ids, rng), len(ids), each.dim_z)
+                inputs = np.concatenate([inputs, one[:, stage]], axis=1)
+        return drawn[0] if size is None else drawn
+
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Learn that z, all of it, followed x when this arm was served."""
+        self.learn_stages(x, arm, vector("z", z, self.dim_z))
+
+    def learn_stages(
+        self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, before: npt.ArrayLike | None = None
+    ) -> None:
+        """Learn from z as far as it is known, NaN elsewhere, except what was learnt from `before`.
+
+        `before` is what was known of this z when it was learnt from last. A stage is learnt when it and all
+        stages before it are known.
+        """
+        x, arm, z = vector("x", x, self.dim_x), integer("arm", arm, least=0), _part(z, self.dim_z)
+        first = 0 if before is None else self._n_known(_part(before, self.dim_z))
+        new = range(first, self._n_known(z))
+        inputs = {k: np.concatenate([x, z[: self._stages[k].start]]) for k in new}
+        for k in new:
+            self._predict(k, inputs[k][None], [arm])  # features of x may be a caller's own, and fail
+        for k in (k for k in self._teaching_order if k in new):
+            with errors_as_invalid_input(
+                f"maps[{k}].update(x, arm, z) fails", "a map that learns every pair"
+            ):
+                self.maps[k].update(inputs[k], arm, z[self._stages[k]])
+
+    def is_taught(self, arm: int) -> bool:
+        """Whether all maps can say where their stage lies."""
+        return all(not isinstance(each, HasUntaught) or each.is_taught(arm) for each in self.maps)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop what maps that hold something for this arm hold."""
+        for each in self.maps:
+            if isinstance(each, HoldsArms):
+                each.remove_arm(arm)
+
+    def refit_prior(self) -> None:
+        """Refit the prior of every map that has one."""
+        for each in self.maps:
+            if isinstance(each, RefitsPrior):
+                each.refit_prior()
+
+    def forget(self, keep: float) -> None:
+        """Multiply what every map has learnt by keep, in (0, 1]."""
+        keep = number("keep", keep, above=0.0, most=1.0)
+        for k, each in enumerate(self.maps):
+            if not isinstance(each, Forgets):
+                raise InvalidInput(f"maps[{k}], {each!r}, cannot forget, wanted maps that do")
+            each.forget(1.0)  # which changes nothing, but is refused where a map cannot forget at all
+        for each in self.maps:
+            cast(Forgets, each).forget(keep)
+
+    def merge(self, other: "StagedMap") -> None:
+        """Add what another such map has learnt, stage by stage."""
+        refuse_other_settings(self, other)
+        if not (self.order_free and other.order_free):
+            raise InvalidInput(f"cannot merge stages of {self.maps!r}, wanted maps made of sums")
+        for mine, theirs in zip(self.maps, other.maps, strict=True):
+            cast(Merges, mine).merge(theirs)
+
+    def _asked(self, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[FloatArray, list[int]]:
+        """One row of x per arm, and the arms."""
+        ids = ids_of("arms", arms).tolist()
+        rows = context_rows(x, self.dim_x, ids)
+        return (rows if len(rows) == len(ids) else np.repeat(rows, len(ids), axis=0)), ids
+
+    def _n_known(self, z: FloatArray) -> int:
+        """How many stages are known before the first that is not."""
+        gaps = [k for k, stage in enumerate(self._stages) if np.isnan(z[stage]).any()]
+        return gaps[0] if gaps else len(self.maps)
+
+    def _predict(self, k: int, rows: FloatArray, ids: list[int]) -> FloatArray:
+        """Stage k, checked: the map may be a user's own."""
+        what, each = f"maps[{k}].predict(x)", self.maps[k]
+        with errors_as_invalid_input(f"{what} fails", "a map that predicts its stage from every x"):
+            found = each.predict(rows, ids)
+        return matrix(what, found, len(ids), each.dim_z)
+
+    def _spread(self, k: int, rows: FloatArray, ids: list[int]) -> FloatArray:
+        return matrix(
+            f"maps[{k}].spread(x)", spread_of(self.maps[k], rows, ids), len(ids), self.maps[k].dim_z
+        )
+
+    def _longer_root(self, k: int, rows: FloatArray, ids: list[int], root: FloatArray) -> FloatArray:
+        """R of the covariance R R^T of the stages up to k, from that of the stages before it, for each arm.
+
+        Over 2n points with the mean and covariance of the inputs, averages of all that is linear or quadratic
+        are exact; so are a linear map's predictions and variances.
+        """
+        _, d, n = root.shape
+        dim, far = self.maps[k].dim_z, math.sqrt(n)
+        steps = np.zeros((len(ids), n, rows.shape[1]))
+        steps[:, :, self.dim_x :] = far * root.transpose(0, 2, 1)
+        points = (rows[:, None] + np.concatenate([steps, -steps], axis=1)).reshape(-1, rows.shape[1])
+        of = np.repeat(ids, 2 * n).tolist()
+        predicted = self._predict(k, points, of).reshape(len(ids), 2, n, dim)
+        variances = np.square(self._spread(k, points, of)).reshape(len(ids), 2 * n, dim).mean(axis=1)
+        longer = np.zeros((len(ids), d + dim, n + dim))
+        longer[:, :d, :n] = root
+        longer[:, d:, :n] = ((predicted[:, 0] - predicted[:, 1]) / (2.0 * far)).transpose(0, 2, 1)
+        longer[:, d:, n:] = np.sqrt(variances)[:, :, None] * np.eye(dim)
+        return longer
+
+    def _arrays(self) -> Arrays:
+        return {name: answer for name, _, answer in probes_of(self.maps)}
+
+    def _restore(self, arrays: Stored) -> None:
+        for name, what, answer in probes_of(self.maps):
+            check_probe(what, answer, arrays.take(name, (None,)))
+
+
+def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
+    if isinstance(maps, str) or not isinstance(maps, Sequence) or not maps:
+        raise InvalidInput(f"maps is {maps!r:.60}, wanted a list of context maps, one per stage of z")
+    wanted = None
+    for k, each in enumerate(maps):
+        if not isinstance(each, ContextMap) or isinstance(each, type):
+            raise InvalidInput(f"maps[{k}] is a {type(each).__name__}, wanted a context map")
+        if wanted is not None and each.dim_x != wanted:
+            raise InvalidInput(
+                f"maps[{k}] has dim_x {each.dim_x}, wanted {wanted}: x and the stages before it"
+            )
+        wanted = each.dim_x + each.dim_z
+    return maps
+
+
+def _part(z: npt.ArrayLike, dim_z: int) -> FloatArray:
+    """z, checked where it is not NaN."""
+    with errors_as_invalid_input("z cannot be read", f"({dim_z},), with NaN for what is missing"):
+        missing = np.isnan(np.asarray(z, dtype=np.float64))
+    return np.where(missing, np.nan, vector("z", np.where(missing, 0.0, z), dim_z))
