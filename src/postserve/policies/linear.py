@@ -8,7 +8,7 @@ import numpy as np
 from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
-from postserve.policies.base import BasePolicy
+from postserve.policies.base import NO_Z, BasePolicy
 from postserve.policies.describing import Description, describe
 from postserve.protocols import ContextMap, Forgets, HoldsArms, Merges, RefitsPrior
 from postserve.state import Arrays, Persistent, Stored
@@ -107,6 +107,22 @@ class LinearPolicy(BasePolicy, abstract=True):
     def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
         phi_hat = self._phi_hat
         return None if phi_hat is None or not phi_hat.is_taught(slot) else phi_hat.predict_one(x, slot)
+
+    def _rows_out(
+        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
+    ) -> list[FloatArray | None]:
+        """u at phi_hat(x) until z comes, and then as the arm will learn it."""
+        if z is not None or self._phi_hat is None:
+            return [self._row(x, NO_Z if z is None else z, z_hat)]
+        if not self._phi_hat.is_taught(slot):
+            return [None]
+        z_hat = self._phi_hat.predict_one(x, slot)
+        return [self._row(x, z_hat, z_hat)]
+
+    def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
+        """u of a round as the arm learns it."""
+        row: FloatArray = self._arms.stack(x, z)[0]
+        return row
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         return super()._impute(x, slot) if self._phi_hat is None else self._phi_hat.predict_one(x, slot)

@@ -50,10 +50,9 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     ) -> None:
         self._arms.learn(slot, x, reward=reward)
 
-    def _rows_out(
-        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
-        return [self._arms.stack(x)[0]]
+    def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
+        row: FloatArray = self._arms.stack(x)[0]
+        return row
 
     # Fast paths: many rounds at once
 

@@ -110,22 +110,6 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         """Line 5: w_hat_a by ridge regression on the observed z."""
         self._arms.learn(slot, x, z, reward=reward)
 
-    def _rows_out(
-        self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
-        """(x, phi_hat(x)) until z comes, then what line 5 will learn."""
-        if z is not None:
-            return [self._row(x, z, z_hat)]
-        if not self._phi_hat.is_taught(slot):
-            return [None]
-        z_hat = self._phi_hat.predict_one(x, slot)
-        return [self._row(x, z_hat, z_hat)]
-
-    def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
-        """u of a round as the arm learns it."""
-        row: FloatArray = self._arms.stack(x, z)[0]
-        return row
-
     def _radius(self, slots: IntArray) -> FloatArray:
         """Line 7: zeta_{t,a} of each arm; the map has its own radius."""
         return self._arms.radius(slots)

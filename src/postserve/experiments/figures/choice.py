@@ -28,7 +28,7 @@ ABOUT = (
     "best there, which nobody knows before. Less is better: regret, and in the trials, where the truth is "
     "not known, minus the mean reward."
 )
-FULL, QUICK = Size(horizon=1000, seeds=20), Size(horizon=150, seeds=4, quick=True)
+FULL, QUICK = Size(horizon=1000, seeds=20), Size(horizon=100, seeds=2, quick=True)
 MEASURE = "value"
 DATA = (*figure2.DATA, *trials.DATA)
 

@@ -19,7 +19,7 @@ ABOUT = (
     "Hölder class of smoothness b in d dimensions. The paper prints n^{-2b/(2b+d)}, the rate of the squared "
     "error."
 )
-FULL, QUICK = Size(horizon=10_000, seeds=10), Size(horizon=1000, seeds=3, quick=True)
+FULL, QUICK = Size(horizon=10_000, seeds=10), Size(horizon=600, seeds=3, quick=True)
 MEASURE = "error"
 
 TEST_POINTS = 500

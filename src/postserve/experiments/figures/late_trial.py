@@ -29,7 +29,7 @@ ABOUT = (
     "The truth is not known: results are mean rewards, not regret."
 )
 # There are so few patients that each half is served in twice as many orders as there are seeds.
-FULL, QUICK = Size(horizon=2139, seeds=64), Size(horizon=300, seeds=8, quick=True)
+FULL, QUICK = Size(horizon=2139, seeds=64), Size(horizon=150, seeds=4, quick=True)
 MEASURE = "value"
 DATA = ("actg175",)
 DELAYS = {"no delay": (0, 0), "z after 20, reward after 96": (20, 96)}

@@ -22,7 +22,7 @@ ABOUT = (
     "the multiplier of the radii, on the number of arms and on the noise and dimension of z. Below, regret "
     "minus that of poLinUCB with the learnt prior, seed by seed."
 )
-FULL, QUICK = Size(horizon=1000, seeds=10), Size(horizon=300, seeds=3, quick=True)
+FULL, QUICK = Size(horizon=1000, seeds=10), Size(horizon=150, seeds=3, quick=True)
 place = "{} = {:g}".format  # the environment's name in the table
 
 DIM_X, N_ARMS = 20, 5

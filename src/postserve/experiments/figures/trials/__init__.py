@@ -28,7 +28,7 @@ ABOUT = (
 )
 FULL = Size(horizon=16_000, seeds=32)
 """Rows of a run at most: half of Hillstrom's customers take part, a sample, to save time."""
-QUICK = Size(horizon=300, seeds=8, quick=True)
+QUICK = Size(horizon=150, seeds=4, quick=True)
 MEASURE = "value"
 DATA = ("actg175", "hillstrom", "jester")
 
