@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from postserve.context_maps.base import SharedMap, spread_of
 from postserve.context_maps.features import check_probe, probe
+from postserve.context_maps.members import MadeOfMaps
 from postserve.context_maps.running_mean import RunningMean
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior, ShapesBall
+from postserve.protocols import ContextMap, ShapesBall
 from postserve.state import Arrays, Persistent, Stored
 from postserve.types import FloatArray
 from postserve.validation import (
@@ -21,13 +22,12 @@ from postserve.validation import (
     generator,
     integer,
     matrix,
-    number,
     vector,
     whole_numbers,
 )
 
 
-class BestMap(SharedMap):
+class BestMap(MadeOfMaps, SharedMap):
     """The best of several maps: all learn every pair, and the one that has predicted best answers.
 
     Best is the least sum of squared errors, each of a prediction made before its z was learnt, in units of
@@ -130,27 +130,10 @@ class BestMap(SharedMap):
         """Those of the best map."""
         return self.best.ball_axes(arms) if isinstance(self.best, ShapesBall) else None
 
-    def remove_arm(self, arm: int) -> None:
-        """Drop what maps that hold something for this arm hold."""
-        for each in self.maps:
-            if isinstance(each, HoldsArms):
-                each.remove_arm(arm)
-
-    def refit_prior(self) -> None:
-        """Refit the prior of every map that has one."""
-        for each in self.maps:
-            if isinstance(each, RefitsPrior):
-                each.refit_prior()
-
     def forget(self, keep: float) -> None:
         """Multiply what every map has learnt, and their errors, by keep, in (0, 1]."""
-        keep = number("keep", keep, above=0.0, most=1.0)
-        for i, each in enumerate(self.maps):
-            if not isinstance(each, Forgets):
-                raise InvalidInput(f"maps[{i}], {each!r}, cannot forget, wanted maps that do")
-            each.forget(1.0)  # which changes nothing, but is refused where a map cannot forget at all
-        for each in self._members:
-            cast(Forgets, each).forget(keep)
+        super().forget(keep)
+        self._mean.forget(keep)
         self._errors = self._errors * keep
         self._pairs *= keep
 

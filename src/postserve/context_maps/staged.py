@@ -11,15 +11,16 @@ import numpy.typing as npt
 from postserve.context_maps.base import context_rows, spread_of
 from postserve.context_maps.best import probes_of
 from postserve.context_maps.features import check_probe
+from postserve.context_maps.members import MadeOfMaps
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, Forgets, HasUntaught, HoldsArms, Merges, RefitsPrior
+from postserve.protocols import ContextMap, HasUntaught, Merges
 from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
 from postserve.types import FloatArray
-from postserve.validation import errors_as_invalid_input, generator, integer, matrix, number, vector
+from postserve.validation import errors_as_invalid_input, generator, integer, matrix, vector
 from postserve.validation import whole_numbers as ids_of
 
 
-class StagedMap(Persistent):
+class StagedMap(MadeOfMaps, Persistent):
     """phi_hat where z comes in stages, z = (z_1, …, z_K): map k predicts z_k from (x, z_1, …, z_{k-1}).
 
     So map k has dim_x + dim z_1 + … + dim z_{k-1} inputs. It learns from the rounds whose first k stages are
@@ -141,28 +142,6 @@ class StagedMap(Persistent):
     def is_taught(self, arm: int) -> bool:
         """Whether all maps can say where their stage lies."""
         return all(not isinstance(each, HasUntaught) or each.is_taught(arm) for each in self.maps)
-
-    def remove_arm(self, arm: int) -> None:
-        """Drop what maps that hold something for this arm hold."""
-        for each in self.maps:
-            if isinstance(each, HoldsArms):
-                each.remove_arm(arm)
-
-    def refit_prior(self) -> None:
-        """Refit the prior of every map that has one."""
-        for each in self.maps:
-            if isinstance(each, RefitsPrior):
-                each.refit_prior()
-
-    def forget(self, keep: float) -> None:
-        """Multiply what every map has learnt by keep, in (0, 1]."""
-        keep = number("keep", keep, above=0.0, most=1.0)
-        for k, each in enumerate(self.maps):
-            if not isinstance(each, Forgets):
-                raise InvalidInput(f"maps[{k}], {each!r}, cannot forget, wanted maps that do")
-            each.forget(1.0)  # which changes nothing, but is refused where a map cannot forget at all
-        for each in self.maps:
-            cast(Forgets, each).forget(keep)
 
     def merge(self, other: "StagedMap") -> None:
         """Add what another such map has learnt, stage by stage."""
