@@ -142,14 +142,13 @@ class BlockPrior:
 
     def is_due(self, learner: Learner, u: FloatArray, y: FloatArray) -> bool:
         """Whether this row, already counted, brings a refit, or before the first one a new p0."""
-        if self.updates >= self._due_at(learner.n_models):
+        due_at = REFIT_GROWTH * self.fitted_at or self._first_due_at(learner.n_models)
+        if self.updates >= due_at:
             return True
         return self._waits_for_units and self._has_first(*learner.framed(u, y))
 
-    def _due_at(self, n_models: int) -> float:
-        """How many updates bring the next refit, or the next p0."""
-        if self.fitted_at:
-            return REFIT_GROWTH * self.fitted_at
+    def _first_due_at(self, n_models: int) -> float:
+        """How many updates bring the first refit, or the next p0 before it."""
         return min(_first_refit(n_models), REFRESH_GROWTH * self.followed_at)
 
     def _has_first(self, u: FloatArray, y: FloatArray) -> bool:
@@ -166,7 +165,8 @@ class BlockPrior:
         """How many of these rows, the first of which is next, bring no refit and no new p0."""
         if not self.evidence:
             return len(U)
-        quiet = min(len(U), max(0, math.ceil(self._due_at(n_models)) - 1 - self.updates))
+        due_at = REFIT_GROWTH * self.fitted_at or self._first_due_at(n_models)
+        quiet = min(len(U), max(0, math.ceil(due_at) - 1 - self.updates))
         if not self._waits_for_units or quiet == 0:
             return quiet
         first = self._first_values(U[:quiet], Y[:quiet])
