@@ -33,23 +33,26 @@ def test_it_is_the_mean_of_the_prior() -> None:
 
 
 @pytest.mark.parametrize("optimism", ["plugin", "posterior", "joint", "bound"])
-@pytest.mark.parametrize("model", ["disjoint", "shared", "hybrid"])
-def test_rewards_without_the_guessed_part_give_the_same_scores(model: Any, optimism: Any) -> None:
+@pytest.mark.parametrize("model", ["disjoint", "shared"])
+def test_a_guess_is_as_good_as_rows_that_say_it(model: Any, optimism: Any) -> None:
+    """Half of the ridge, and rows with the other half of its precision that say twice the guess."""
     X, arms, Z, rewards = rounds()
+    options: dict[str, Any] = {"model": model, "optimism": optimism, "exploration": 1.0}
     maps = PerArmMap(RidgeMap(2, 2))
-    one = PoLinUCB(3, maps, model=model, optimism=optimism, prior_weights=GUESS)
-    other = PoLinUCB(3, maps, model=model, optimism=optimism)
+    one = PoLinUCB(3, maps, ridge=4.0, prior_weights=GUESS, **options)
+    other = PoLinUCB(3, maps, ridge=2.0, **options)
+    for arm in range(3 if model == "disjoint" else 1):
+        for row, said in zip(np.sqrt(2.0) * np.eye(4), [0.0, 0.0, *GUESS], strict=True):
+            other.credit(row[:2], arm, row[2:], reward=float(np.sqrt(2.0) * 2.0 * said))
     for x, arm, z, r in zip(X, arms.tolist(), Z, rewards.tolist(), strict=True):
         one.update(x, arm, z, r)
-        other.update(x, arm, z, r - float(z @ GUESS))
-    x, every = np.array([0.5, 1.0]), np.arange(3)
-    known = one.context_map.predict(x, [0, 1, 2]) @ GUESS
-    if optimism == "plugin":
-        assert np.allclose(one.weights[:, 2:4], other.weights[:, 2:4] + GUESS, rtol=1e-12)
-        u = one._u_hat(x, one._phi_hat.predict(x, every))
-        assert np.allclose(one._arms.average(u, every), other._arms.average(u, every) + known, rtol=1e-12)
-    if optimism in ("plugin", "posterior") and model != "disjoint":
-        assert one._scores(x, every).argmax() == (other._scores(x, every) + known).argmax()
+        other.update(x, arm, z, r)
+    every = np.arange(3)
+    assert np.allclose(one.weights, other.weights, rtol=1e-10)
+    for x in X[:20]:
+        scores, wanted = one._scores(x, every), other._scores(x, every)
+        assert scores.argmax() == wanted.argmax()  # scores that cannot be the best may be inexact
+        assert scores.max() == pytest.approx(wanted.max(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,14 +1,14 @@
 """One policy through the rounds of one environment."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.evaluation.delays import Delay, Feedback, delays_of, require
 from postserve.evaluation.serving import checked, column_of, each, served
-from postserve.protocols import Environment, z_for_oracle
+from postserve.protocols import Announces, Environment, z_for_oracle
 from postserve.types import FloatArray, IntArray, Rounds
 from postserve.validation import flag, integer
 
@@ -80,6 +80,7 @@ def simulate(
     of_rounds, rng, of_z, of_rewards = map(np.random.default_rng, streams)
     z_delays = delays_of("z_delay", z_delay, horizon, of_z)
     feedback = Feedback(policy, z_delays, delays_of("reward_delay", reward_delay, horizon, of_rewards))
+    announced = cast(Announces, policy) if announce else None
     arms, rewards, gaps = np.empty(horizon, dtype=np.int64), np.empty(horizon), np.empty(horizon)
     t = 0
     for rounds in _blocks(environment, horizon, of_rounds):
@@ -91,8 +92,8 @@ def simulate(
             arm = policy.select(x, rng, **options).arm
             i = column_of(arm, eligible, len(means))
             served_x = served(x, i)
-            if announce:
-                policy.expect(served_x, int(arm))  # type: ignore[attr-defined]
+            if announced is not None:
+                announced.expect(served_x, int(arm))
             feedback.serve(t, served_x, int(arm), served(z, i), float(reward[i]))
             arms[t], rewards[t], gaps[t] = arm, reward[i], means.max() - means[i]
             t += 1

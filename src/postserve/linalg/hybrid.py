@@ -35,7 +35,8 @@ from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
-from postserve.linalg.regressions import Ellipsoid, LocalProjection, MovingProjection, Projection, Regressions
+from postserve.linalg.projections import Ellipsoid, LocalProjection, MovingProjection, Projection
+from postserve.linalg.regressions import Regressions
 from postserve.linalg.ridge import sums_of
 from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
 from postserve.state import Arrays, Stored

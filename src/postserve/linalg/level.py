@@ -26,8 +26,8 @@ from postserve.linalg.kernels.models import (
     LEVEL_SIZE,
 )
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
+from postserve.linalg.projections import Projection
 from postserve.linalg.reading import present
-from postserve.linalg.regressions import Projection
 from postserve.linalg.ridge import RidgeModels
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge

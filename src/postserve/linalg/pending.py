@@ -18,7 +18,8 @@ from postserve.linalg import forms
 from postserve.linalg.frame import Shift, moved
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.kernels.models import PULLS, REFACTORISE_EVERY, SQUARES, SUMS
-from postserve.linalg.regressions import LocalProjection, MovingProjection, Projection, Regressions
+from postserve.linalg.projections import LocalProjection, MovingProjection, Projection
+from postserve.linalg.regressions import Regressions
 from postserve.linalg.ridge import RidgeModels
 from postserve.linalg.taught import taught_by
 from postserve.state import Arrays, Stored

@@ -11,7 +11,8 @@ from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, 
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
 from postserve.linalg.prior import BlockPrior
-from postserve.linalg.regressions import Projection, Regressions
+from postserve.linalg.projections import Projection
+from postserve.linalg.regressions import Regressions
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 

@@ -31,7 +31,7 @@ def claims(study: Study) -> list[Claim]:
     late = [place for place in study.environments if place not in (a.ANCHOR, w.shared(0))]
     # At 1,000 the prototype was level with the proxy; with guessed weights it was well below.
     earlier = [place for place in late if place.startswith("shared") and place not in UNCERTAIN]
-    horizon = int(study.runs.filter(environment=late[0])["round"].max())  # type: ignore[arg-type]
+    horizon = int(study.runs.filter(environment=late[0])["round"].to_numpy().max())
     bridged = [place for place in late if place.startswith("shared")]
     beside = (p.PER_ARM, p.INDEX, p.PROXY)
     variants = (p.AUTO, *p.ANNOUNCED, p.GUESSED)
@@ -122,7 +122,7 @@ def draw(study: Study) -> Any:
             panel.set_ylim(bottom=0.0)
         for player in a.PLAYERS:
             curves = study.curves(a.ANCHOR, player.contender)
-            days = recorded_rounds(int(study.runs.filter(environment=a.ANCHOR)["round"].max()))  # type: ignore[arg-type]
+            days = recorded_rounds(int(study.runs.filter(environment=a.ANCHOR)["round"].to_numpy().max()))
             name = player.contender.name
             style.draw_band(right, days, curves, label=name, **player.contender.line)
         right.set(title="shows: regret per decision, averaged so far", xlabel="day")
