@@ -29,7 +29,7 @@ def _share(horizon: int) -> tuple[float, float, float]:
         start = time.perf_counter()
         renew(prior, learner)
         spent.append(time.perf_counter() - start)
-        if prior.fitted_at == prior.updates:
+        if prior.fitted_at == learner.updates:
             evaluations.append(prior.evaluations)
 
     policy = PoLinUCB(10, RidgeMap(100, 5, features=env.features))

@@ -11,3 +11,7 @@ class InvalidInput(PostserveError, ValueError):
 
 class StateMismatch(PostserveError):
     """A state of another class, version or shape than expected, or cut short."""
+
+
+class Busy(PostserveError, RuntimeError):
+    """Another thread is changing this object; nothing was changed."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Unpack, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
+from postserve.changes import Guarded
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 from postserve.validation import fits
@@ -28,7 +29,7 @@ HEADER = "header"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class Persistent:
+class Persistent(Guarded):
     """Base of everything that can be saved; subclasses are registered by their names."""
 
     _classes: ClassVar[dict[str, type["Persistent"]]] = {}

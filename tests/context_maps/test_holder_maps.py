@@ -319,7 +319,7 @@ def test_rows_at_once_are_rows_one_by_one() -> None:
             models.prior.refit(models)
         for name in ("gram", "moment", "squares", "pulls", "weights", "log_det"):
             assert np.allclose(part(one, name), part(many, name)), name
-        assert one.prior.updates == many.prior.updates == 40
+        assert one.updates == many.updates == 40
 
 
 # Both

@@ -85,19 +85,3 @@ def test_what_was_not_announced_cannot_be_withdrawn() -> None:
     phi_hat.expect([1.0, 2.0], 0)
     with pytest.raises(InvalidInput, match="wanted one that was announced"):
         phi_hat.withdraw([1.0, 2.0], 1)
-
-
-@pytest.mark.parametrize("verb", ["expect", "update"])
-def test_a_new_arm_is_found_once_the_widths_have_it(verb: str) -> None:
-    """A select beside the learner reads the widths at the place of every arm that it finds."""
-
-    class Places(dict[int, int]):
-        def __setitem__(self, arm: int, place: int) -> None:
-            assert phi_hat._learnt.widths.inverse_of(np.array([place])).shape == (1, 2, 2)
-            super().__setitem__(arm, place)
-
-    phi_hat = HybridMap(2, 2, ridge=1.0)
-    phi_hat.expect([1.0, 2.0], 0)
-    phi_hat._learnt = phi_hat._learnt._replace(places=Places(phi_hat._learnt.places))
-    phi_hat.expect([1.0, 2.0], 1) if verb == "expect" else phi_hat.update([1.0, 2.0], 1, [0.0, 1.0])
-    assert sorted(phi_hat._learnt.places) == [0, 1]

@@ -265,7 +265,7 @@ def test_forgetting_scales_the_sums_and_never_the_prior() -> None:
         models.weights_of()[0, 0], np.linalg.solve(U.T @ U / 4 + 2.0 * np.eye(4), U.T @ y[:, 0] / 4)
     )
     assert models.pulls[0] == 12.5
-    assert models.prior.updates == 50
+    assert models.updates == 50
 
 
 def test_merging_adds_the_sums() -> None:

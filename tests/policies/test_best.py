@@ -191,11 +191,11 @@ class Counts(OwnTotal):
 
 def test_all_members_share_one_map() -> None:
     policy = BestPolicy(3, Counts())
-    phi_hat = untyped(policy.context_map)
     policy.update([1.0, 2.0], 0, [3.0], 1.0)
     policy.update_batch([[1.0, 2.0], [2.0, 1.0]], [1, 2], [[1.0], [2.0]], [0.0, 1.0])
     policy.remove_arm(1)
     policy.forget(arms=0.5, map=0.25)
+    phi_hat = untyped(policy.context_map)
     assert (phi_hat.learnt, phi_hat.removed, phi_hat.kept) == (3, [1], 0.25)
     assert all(member.context_map in (None, phi_hat) for member in policy._members.values())
     assert [member.arms for member in policy._members.values()] == [(0, 2)] * 4

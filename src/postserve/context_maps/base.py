@@ -3,16 +3,63 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from postserve.changes import (
+    Effect,
+    beside,
+    changed,
+    commit,
+    learning,
+    lost_a_cache,
+    one_version,
+    replaced_by,
+)
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, HasSpread
+from postserve.state import Persistent
 from postserve.steps import HasSteps, general_way
 from postserve.types import FloatArray
 from postserve.validation import context, generator, integer, vector
+
+
+def prepared(phi_hat: ContextMap, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+    """The effects of `update`, ours or a user's, which is one that may fail: it must come first."""
+    if isinstance(phi_hat, SharedMap) and phi_hat.answers_alike:
+        return phi_hat._prepare(x, z)
+    if isinstance(phi_hat, TaughtByArm):
+        return phi_hat._prepare_for(x, arm, z)
+    return [partial(phi_hat.update, x, arm, z)]
+
+
+def commit_in(phi_hat: "SharedMap | TaughtByArm", effects: list[Effect]) -> None:
+    """Carry out the effects of learning a pair."""
+    if lost_a_cache(commit([*effects, changed(phi_hat._guard)])):
+        phi_hat._settle()
+
+
+class TaughtByArm(Persistent, abstract=True):
+    """A map that learns differently for each arm."""
+
+    dim_x: int
+    dim_z: int
+
+    @learning
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Learn that z followed x when this arm was served."""
+        arm = integer("arm", arm, least=0)
+        commit_in(self, self._prepare_for(vector("x", x, self.dim_x), arm, vector("z", z, self.dim_z)))
+
+    @abstractmethod
+    def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+        """The effects of learning that z followed x when this arm was served."""
+
+    def _settle(self) -> None:
+        """Renew caches that can no longer be trusted; nothing without any."""
 
 
 class SharedMap(HasSteps, abstract=True):
@@ -48,18 +95,22 @@ class SharedMap(HasSteps, abstract=True):
         """Whether adding a constant to every z adds it to predictions after the first pair, and no more."""
         return False
 
+    @one_version
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat(x), one row per arm; the rows are equal unless x has one row per arm."""
         return _for_each(arms, self._predict(context_rows(x, self.dim_x, arms)))
 
+    @one_version
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e: the radius of the confidence ball around phi_hat(x)."""
         return _for_each(arms, self._radius(context_rows(x, self.dim_x, arms)))
 
+    @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The standard deviation of each coordinate of phi(x), one row per arm; as wide as the radius is."""
         return _for_each(arms, self._spread(context_rows(x, self.dim_x, arms)))
 
+    @one_version
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -70,10 +121,11 @@ class SharedMap(HasSteps, abstract=True):
         drawn = np.repeat(rows, len(arms), axis=1) if len(X) != len(arms) else rows
         return np.asarray(drawn[0] if size is None else drawn)
 
+    @learning
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x."""
         integer("arm", arm, least=0)
-        self._learn(vector("x", x, self.dim_x), vector("z", z, self.dim_z))
+        commit_in(self, self._prepare(vector("x", x, self.dim_x), vector("z", z, self.dim_z)))
 
     @abstractmethod
     def _predict(self, X: FloatArray) -> FloatArray:
@@ -103,6 +155,16 @@ class SharedMap(HasSteps, abstract=True):
 
     @abstractmethod
     def _learn(self, x: FloatArray, z: FloatArray) -> None: ...
+
+    @general_way
+    def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
+        """The effects of `_learn`."""
+        twin = beside(self)
+        twin._learn(x, z)
+        return [replaced_by(self, twin)]
+
+    def _settle(self) -> None:
+        """Renew caches that can no longer be trusted; nothing without any."""
 
     @general_way
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:

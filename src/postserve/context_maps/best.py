@@ -8,26 +8,26 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import SharedMap, spread_of
+from postserve.changes import Effect, commit, one_version, replaced, replaced_by, shallow, whole
+from postserve.context_maps.base import SharedMap, TaughtByArm, spread_of
 from postserve.context_maps.features import check_probe, probe
 from postserve.context_maps.members import MadeOfMaps
 from postserve.context_maps.running_mean import RunningMean
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, ShapesBall
 from postserve.state import Arrays, Persistent, Stored
+from postserve.steps import fast_path
 from postserve.types import FloatArray
 from postserve.validation import (
     context,
     errors_as_invalid_input,
     generator,
-    integer,
     matrix,
-    vector,
     whole_numbers,
 )
 
 
-class BestMap(MadeOfMaps, SharedMap):
+class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
     """The best of several maps: all learn every pair, and the one that has predicted best answers.
 
     Best is the least sum of squared errors, each of a prediction made before its z was learnt, in units of
@@ -54,10 +54,6 @@ class BestMap(MadeOfMaps, SharedMap):
         self.answers_alike = all(isinstance(each, SharedMap) and each.answers_alike for each in self.maps)
         self._mean = RunningMean(self.dim_x, self.dim_z)
         self._members: list[ContextMap] = [*self.maps, self._mean]
-        # Only maps of a user's own may fail: they learn first, so that then none has learnt.
-        self._teaching_order = sorted(
-            range(len(self._members)), key=lambda i: isinstance(self._members[i], Persistent)
-        )
         self._errors = np.zeros((len(self._members), self.dim_z))
         self._range = np.zeros((2, self.dim_z))  # of z so far
         self._pairs = 0.0
@@ -88,24 +84,28 @@ class BestMap(MadeOfMaps, SharedMap):
         """Whether all maps are."""
         return all(bool(getattr(each, "scale_free", False)) for each in self.maps)
 
+    @one_version
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x) of the best map, one row per arm."""
         if self.answers_alike:
             return super().predict(x, arms)
         return self.best.predict(*_question(self, x, arms))
 
+    @one_version
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a of the best map, one entry per arm."""
         if self.answers_alike:
             return super().radius(x, arms)
         return self.best.radius(*_question(self, x, arms))
 
+    @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The standard deviations of phi_a(x) of the best map, one row per arm."""
         if self.answers_alike:
             return super().spread(x, arms)
         return spread_of(self.best, *_question(self, x, arms))
 
+    @one_version
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -117,10 +117,9 @@ class BestMap(MadeOfMaps, SharedMap):
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z followed x when this arm was served."""
         if self.answers_alike:
-            super().update(x, arm, z)
+            SharedMap.update(self, x, arm, z)
         else:
-            arm = integer("arm", arm, least=0)
-            self._judge_and_teach(vector("x", x, self.dim_x), arm, vector("z", z, self.dim_z))
+            TaughtByArm.update(self, x, arm, z)
 
     def is_taught(self, arm: int) -> bool:
         """Whether a z has come."""
@@ -130,6 +129,7 @@ class BestMap(MadeOfMaps, SharedMap):
         """Those of the best map."""
         return self.best.ball_axes(arms) if isinstance(self.best, ShapesBall) else None
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply what every map has learnt, and their errors, by keep, in (0, 1]."""
         super().forget(keep)
@@ -154,23 +154,29 @@ class BestMap(MadeOfMaps, SharedMap):
         return cast(SharedMap, self.best)._deviations(X, size, rng)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        self._judge_and_teach(x, 0, z)
+        commit(self._prepare_for(x, 0, z))
 
-    def _judge_and_teach(self, x: FloatArray, arm: int, z: FloatArray) -> None:
+    @fast_path
+    def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
+        return self._prepare_for(x, 0, z)
+
+    def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+        """Every map is judged by what it predicted, and then learns."""
         predicted = np.concatenate([_prediction(i, each, x, arm) for i, each in enumerate(self._members)])
         judged = self._mean.pairs > 0.0  # before the first z no map knows the level of z
-        for i in self._teaching_order:
-            with errors_as_invalid_input(
-                f"maps[{i}].update(x, arm, z) fails", "a map that learns every pair"
-            ):
-                self._members[i].update(x, arm, z)
         low, high = self._range if judged else (z, z)
-        self._range = np.array([np.minimum(low, z), np.maximum(high, z)])
+        seen, errors = np.array([np.minimum(low, z), np.maximum(high, z)]), self._errors
         if judged:
             # Few pairs let a map predict what z never is, and one such error would outweigh all that follow.
-            self._errors = self._errors + (np.clip(predicted, *self._range) - z) ** 2
-            self._pairs += 1.0
-        self._best = int(_relative(self._errors, self._mean.variance).argmin())
+            errors = errors + (np.clip(predicted, *seen) - z) ** 2
+        mean = shallow(self._mean)
+        mean._learn(x, z)
+        best = int(_relative(errors, mean.variance).argmin())
+        return [
+            *self._effects(dict.fromkeys(range(len(self.maps)), (x, arm, z))),
+            replaced_by(self._mean, mean),
+            replaced(self, _range=seen, _errors=errors, _pairs=self._pairs + judged, _best=best),
+        ]
 
     def _arrays(self) -> Arrays:
         mean = {f"mean_{name}": array for name, array in self._mean._arrays().items()}

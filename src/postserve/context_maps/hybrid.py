@@ -7,14 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import axes_of, context_rows
+from postserve.changes import Effect, beside, one_version, replaced_by, whole
+from postserve.context_maps.base import TaughtByArm, axes_of, context_rows
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
 from postserve.linalg import pending
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
-from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray, IntArray, Intercept, Prior, Ridge
 from postserve.validation import generator, has_level, integer, intercept_option, number, vector
 from postserve.validation import whole_numbers as ids_of
@@ -34,7 +35,7 @@ class _Learnt(NamedTuple):
     widths: HybridModels | PendingModels[HybridModels]
 
 
-class HybridMap(Persistent):
+class HybridMap(TaughtByArm):
     """phi_hat_a(x) = (Phi_0 + Delta_a)^T f(x): what one arm learns helps all, as far as arms are alike.
 
     The prior says how far that is: Phi_0 ~ N(0, sigma² Lambda_0^{-1}), Delta_a ~ N(0, sigma² Lambda_1^{-1}),
@@ -102,21 +103,25 @@ class HybridMap(Persistent):
         """True with a level."""
         return self._learnt.models.frame is not None
 
+    @one_version
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), one row per arm; x may have one row per arm too."""
         (models, *_), rows, places = self._asked(x, arms)
         return _with_level(models, models.average(rows, places))
 
+    @one_version
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The posterior standard deviation of phi_a(x), over all coordinates of z."""
         (models, _, widths), rows, places = self._asked(x, arms)
         return np.asarray(widths.project(rows, places).widths * np.linalg.norm(_noise(models)))
 
+    @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The posterior standard deviation of each coordinate of phi_a(x), one row per arm."""
         (models, _, widths), rows, places = self._asked(x, arms)
         return np.asarray(widths.project(rows, places).widths[:, None] * _noise(models))
 
+    @one_version
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -129,12 +134,17 @@ class HybridMap(Persistent):
         drawn = _with_level(models, models.average(rows, places)) + off
         return np.asarray(drawn[0] if size is None else drawn)
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
-        """Learn that z followed x when this arm was served."""
-        arm = integer("arm", arm, least=0)
-        f, z = self._f(vector("x", x, self.dim_x)[None])[0], vector("z", z, self.dim_z)
-        self._learnt.models.update(self._place(arm), f, z)
-        self._follow()
+    def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+        f, (models, places, widths) = self._f(x[None])[0], self._learnt
+        if arm in places and widths is models:
+            return models.prepare(places[arm], f, z)
+        twin = beside(self)
+        twin._learnt.models.update(twin._place(arm), f, z)
+        twin._follow()
+        return [replaced_by(self, twin)]
+
+    def _settle(self) -> None:
+        self._learnt.models.settle()
 
     def _place(self, arm: int) -> int:
         """The place of an arm's regression, which is made if it has none."""
@@ -142,25 +152,28 @@ class HybridMap(Persistent):
         if arm not in places:
             models.add()
             self._follow()
-            places[arm] = models.n_models - 1  # at last: a select beside this reads widths there
+            places[arm] = models.n_models - 1
         return places[arm]
 
+    @whole
     def remove_arm(self, arm: int) -> None:
         """Drop Delta_a and what is announced of it; what the arm taught Phi_0 stays."""
         if arm not in self._learnt.places:
             return
-        models, places, widths = copy.deepcopy(self._learnt)  # a select beside this reads the old ones
+        models, places, widths = self._learnt
         gone = places.pop(arm)
         models.remove(gone)
         places = {one: at - (at > gone) for one, at in places.items()}
         self._learnt = _Learnt(models, places, pending.dropped(widths, gone))
 
+    @whole
     def expect(self, x: npt.ArrayLike, arm: int) -> None:
         """A z at x is out: until it is withdrawn, the radius and draws count it as if it were known."""
         arm = integer("arm", arm, least=0)
         f, place = self._f(vector("x", x, self.dim_x)[None])[0], self._place(arm)
         self._learnt = self._learnt._replace(widths=pending.announce(self._learnt.widths, place, f))
 
+    @whole
     def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
         """Take back what `expect` announced: the z came, or never will."""
         arm, (_, places, widths) = integer("arm", arm, least=0), self._learnt
@@ -191,17 +204,20 @@ class HybridMap(Persistent):
         """With a level, in proportion to the noise of each output, so that its units do not matter."""
         return axes_of(_noise(self._learnt.models)) if self.shift_free else None
 
+    @whole
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         self._learnt.models.prior.refit(self._learnt.models)
         self._follow()
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         self._learnt.models.forget(number("keep", keep, above=0.0, most=1.0))
         self._forgot |= keep < 1.0
         self._follow(rebuild=True)
 
+    @whole
     def merge(self, other: "HybridMap") -> None:
         """Add what another map with the same settings has learnt, arm by arm."""
         refuse_other_settings(self, other)

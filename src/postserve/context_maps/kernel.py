@@ -1,10 +1,12 @@
 """Kernel ridge regression of z on x, for phi of known smoothness."""
 
+import copy
 from typing import Literal
 
 import numpy as np
 
 from postserve import confidence
+from postserve.changes import Effect, replaced, whole
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance, one_over_deviation
 from postserve.context_maps.pairs import Pairs
 from postserve.context_maps.ridge import RegressionMap
@@ -12,6 +14,7 @@ from postserve.linalg.frame import Centring
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Arrays, Stored
+from postserve.steps import fast_path
 from postserve.types import FloatArray, Ridge
 from postserve.validation import integer, number, one_of_or_number
 
@@ -104,6 +107,7 @@ class KernelMap(RegressionMap):
         """True with evidence and the median of columns in their own units."""
         return self._models.prior.evidence and self.length_scale == "median"
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the next rebuild uses that share of the newest pairs."""
         self._pairs.forget(keep)
@@ -134,6 +138,22 @@ class KernelMap(RegressionMap):
                 self._wait(x, z)
                 return
         self._models.update(0, row[0], z)
+
+    @fast_path
+    def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
+        effects, keeps = [], self._rebuilt_at < LAST_REBUILD * self.landmarks
+        features = self._landmarks.features(x[None])
+        row = self._rows(features.rows)
+        rebuilds = keeps and self._pairs.seen + 1 >= max(2, 2 * self._rebuilt_at)
+        is_new = features.left[0] > EXPLAINED
+        has_room = features.rows.shape[1] < self._room
+        if rebuilds or (is_new and (has_room or self._is_surprise(row, z))):
+            return super()._prepare(x, z)
+        if keeps:
+            pairs = copy.copy(self._pairs)
+            pairs.append(x, z)
+            effects = [replaced(self, _pairs=pairs)]
+        return effects + self._models.prepare(0, row[0], z)
 
     def _wait(self, x: FloatArray, z: FloatArray) -> None:
         """Learn surprises at several contexts at once, and the prior with them: one would bend the whole map.

@@ -5,10 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from postserve.changes import Effect
 from postserve.context_maps.base import SharedMap
 from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.steps import fast_path
 from postserve.types import FloatArray
 from postserve.validation import number, vector
 
@@ -52,3 +54,7 @@ class KnownMap(SharedMap):
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         pass
+
+    @fast_path
+    def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
+        return []

@@ -1,29 +1,54 @@
 """What maps that are made of maps have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
+from postserve.changes import Effect, Guarded, whole
+from postserve.context_maps.base import SharedMap, TaughtByArm, prepared
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior
-from postserve.validation import number
+from postserve.types import FloatArray
+from postserve.validation import errors_as_invalid_input, number
 
 
-class MadeOfMaps:
+class MadeOfMaps(Guarded):
     """The verbs that go to every member."""
 
     maps: Sequence[ContextMap]
 
+    def _effects(self, pairs: Mapping[int, tuple[FloatArray, int, FloatArray]]) -> list[Effect]:
+        """The effects of teaching members, by their numbers, an x, an arm and a z each.
+
+        Only maps of a user's own may fail to learn: they come first, so that then none has learnt.
+        """
+        ours, theirs = [], []
+        for i, (x, arm, z) in pairs.items():
+            if isinstance(self.maps[i], SharedMap | TaughtByArm):
+                ours += prepared(self.maps[i], x, arm, z)
+            else:
+                theirs.append(partial(_teach, i, self.maps[i], x, arm, z))
+        return theirs + ours
+
+    def _settle(self) -> None:
+        for each in self.maps:
+            if isinstance(each, SharedMap | TaughtByArm):
+                each._settle()
+
+    @whole
     def remove_arm(self, arm: int) -> None:
         """Drop what maps that hold something for this arm hold."""
         for each in self.maps:
             if isinstance(each, HoldsArms):
                 each.remove_arm(arm)
 
+    @whole
     def refit_prior(self) -> None:
         """Refit the prior of every map that has one."""
         for each in self.maps:
             if isinstance(each, RefitsPrior):
                 each.refit_prior()
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply what every map has learnt by keep, in (0, 1]; refused if one of them cannot."""
         keep, forgetful = number("keep", keep, above=0.0, most=1.0), []
@@ -34,3 +59,8 @@ class MadeOfMaps:
             forgetful.append(each)
         for one in forgetful:
             one.forget(keep)
+
+
+def _teach(i: int, phi_hat: ContextMap, x: FloatArray, arm: int, z: FloatArray) -> None:
+    with errors_as_invalid_input(f"maps[{i}].update(x, arm, z) fails", "a map that learns every pair"):
+        phi_hat.update(x, arm, z)

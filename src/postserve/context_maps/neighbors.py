@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from postserve.changes import whole
 from postserve.context_maps.landmarks import one_over_deviation
 from postserve.context_maps.pairs import PairsMap
 from postserve.state import Arrays, Stored
@@ -64,6 +65,7 @@ class NeighborsMap(PairsMap):
         self._tree: cKDTree | None = None
         self._in_tree = (0, 0)  # the tree holds the pairs from the first to before the second
 
+    @whole
     def forget(self, keep: float) -> None:
         """Average over only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
         super().forget(keep)

@@ -1,5 +1,6 @@
 """The paper's two-layer network, trained online."""
 
+import copy
 import json
 
 import numpy as np
@@ -85,6 +86,13 @@ class NetworkMap(PairsMap):
         kernels.network_train(X, Z, *scales, layers, means, squares, rate, self._adam_steps)
         self._adam_steps += self.steps
 
+    def _copy_to_change(self) -> "NetworkMap":
+        twin = super()._copy_to_change()
+        twin._layers = {name: _copies(layers) for name, layers in self._layers.items()}
+        twin._x_scale, twin._z_scale = self._x_scale.copy(), self._z_scale.copy()
+        twin._rng = copy.deepcopy(self._rng)
+        return twin
+
     def _named_layers(self) -> Arrays:
         """The layers, and Adam's means of their gradients and squared gradients, by name."""
         groups = self._layers.items()
@@ -112,6 +120,11 @@ class NetworkMap(PairsMap):
             self._rng.bit_generator.state = json.loads(arrays.text("rng"))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StateMismatch(f"rng does not restore ({error}), wanted a PCG64 state") from error
+
+
+def _copies(layers: kernels.Layers) -> kernels.Layers:
+    hidden_weights, hidden_bias, output_weights, output_bias = (layer.copy() for layer in layers)
+    return hidden_weights, hidden_bias, output_weights, output_bias
 
 
 def _zeros(layers: kernels.Layers) -> kernels.Layers:

@@ -1,10 +1,13 @@
 """Maps that keep the pairs (x, z); their radius is Assumption 1's."""
 
+import copy
 from abc import abstractmethod
+from typing import Self
 
 import numpy as np
 
 from postserve import confidence
+from postserve.changes import shallow, whole
 from postserve.context_maps.base import SharedMap
 from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored
@@ -25,14 +28,16 @@ class Pairs:
         self.capacity = capacity
         self.seen = 0
         self.window = 0.0
+        # One slot more than pairs: a pair is written where none counts, so that copies can share the arrays.
+        self._slots = capacity + 1
         self._x = np.empty((0, dim_x))
         self._z = np.empty((0, dim_z))
 
     def append(self, x: FloatArray, z: FloatArray) -> None:
         """Keep one more pair, in place of the oldest if there are `capacity`."""
-        slot = self.seen % self.capacity
+        slot = self.seen % self._slots
         if slot >= len(self._x):
-            more = min(self.capacity, max(16, 2 * slot)) - slot
+            more = min(self._slots, max(16, 2 * slot)) - slot
             self._x, self._z = (np.pad(rows, ((0, more), (0, 0))) for rows in (self._x, self._z))
         self._x[slot] = x
         self._z[slot] = z
@@ -55,7 +60,7 @@ class Pairs:
 
     def at(self, numbers: IntArray) -> tuple[FloatArray, FloatArray]:
         """The pairs with these numbers."""
-        slots = numbers % self.capacity
+        slots = numbers % self._slots
         return self._x[slots], self._z[slots]
 
     def counting(self) -> int:
@@ -75,8 +80,9 @@ class Pairs:
         stored.require(self.seen >= 0, "pairs_seen", "a count")
         x = stored.take("pairs_x", (self.n_kept, self._x.shape[1]))
         z = stored.take("pairs_z", (self.n_kept, self._z.shape[1]))
-        slots = np.arange(self.seen - self.n_kept, self.seen) % self.capacity
-        self._x, self._z = np.empty_like(x), np.empty_like(z)
+        slots = np.arange(self.seen - self.n_kept, self.seen) % self._slots
+        room = int(slots.max(initial=-1)) + 1
+        self._x, self._z = np.zeros((room, x.shape[1])), np.zeros((room, z.shape[1]))
         self._x[slots], self._z[slots] = x, z
 
 
@@ -108,6 +114,12 @@ class PairsMap(SharedMap, abstract=True):
         """Whether it has learnt a pair; a map that learns z as it is starts at 0."""
         return self._pairs.seen > 0 or not self.shift_free
 
+    def _copy_to_change(self) -> Self:
+        twin = shallow(self)
+        twin._errors, twin._pairs = self._errors.beside(), copy.copy(self._pairs)
+        return twin
+
+    @whole
     def forget(self, keep: float) -> None:
         """Learn from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
         self._pairs.forget(keep)

@@ -2,11 +2,13 @@
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import SharedMap, context_rows, spread_of
+from postserve.changes import Effect, changed, commit, learning, one_version, replaced, whole
+from postserve.context_maps.base import SharedMap, TaughtByArm, context_rows, prepared, spread_of
 from postserve.context_maps.best import BestMap
 from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
@@ -23,13 +25,13 @@ from postserve.protocols import (
 )
 from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings, restore_all
 from postserve.types import FloatArray
-from postserve.validation import generator, integer, vector, whole_numbers
+from postserve.validation import generator, integer, whole_numbers
 
 PAIRS_PER_INPUT = 4.0
 """An arm with fewer z than this times the inputs of a regression on x cannot know its error: it is new."""
 
 
-class PerArmMap(Persistent):
+class PerArmMap(TaughtByArm):
     """phi_a for each arm a (section "Action-dependent contexts"), each a copy of one template.
 
     An arm's copy is made when its first z comes; until then the template answers for it, or, if that has
@@ -74,6 +76,7 @@ class PerArmMap(Persistent):
         """As the template is."""
         return isinstance(self.template, Merges) and self.template.order_free
 
+    @one_version
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), one row per arm; x may have one row per arm too."""
         same = np.ndim(x) == 1  # then arms without their own map share one answer
@@ -91,6 +94,7 @@ class PerArmMap(Persistent):
             rows.append(row)
         return np.concatenate(rows)
 
+    @one_version
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, one entry per arm."""
         radii = [
@@ -101,11 +105,13 @@ class PerArmMap(Persistent):
         ]
         return np.concatenate([np.empty(0), *radii])
 
+    @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The standard deviation of each coordinate of phi_a(x), one row per arm."""
         rows = [self._spread(own, own_x, arm) for own, own_x, arm in self._each(x, arms)]
         return np.concatenate([np.empty((0, self.dim_z)), *rows])
 
+    @one_version
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -141,17 +147,23 @@ class PerArmMap(Persistent):
         for i, arm in enumerate(ids):
             yield self._of(arm), rows[i if len(rows) > 1 else 0], arm
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
-        """Learn that z followed x when this arm was served."""
-        arm = integer("arm", arm, least=0)
-        x, z = vector("x", x, self.dim_x), vector("z", z, self.dim_z)
-        own = self._maps[arm] if arm in self._maps else copy.deepcopy(self.template)
-        own.update(x, arm, z)
-        self._maps[arm] = own
+    def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+        if arm in self._maps:
+            effects = prepared(self._maps[arm], x, arm, z)
+        else:
+            own = copy.deepcopy(self.template)
+            own.update(x, arm, z)
+            effects = [partial(self._maps.__setitem__, arm, own)]
         if self._pools:
-            self._mean.update(x, arm, z)
+            effects += self._mean._prepare(x, z)
         if self._pairs is not None:
-            self._pairs[arm] = self._pairs.get(arm, 0.0) + 1.0
+            effects.append(partial(self._pairs.__setitem__, arm, self._pairs.get(arm, 0.0) + 1.0))
+        return effects
+
+    def _settle(self) -> None:
+        for own in self._maps.values():
+            if isinstance(own, SharedMap | TaughtByArm):
+                own._settle()
 
     def is_taught(self, arm: int) -> bool:
         """Whether a z has come, of this or of another arm, or the template says where z lies."""
@@ -165,18 +177,24 @@ class PerArmMap(Persistent):
             return None
         return np.concatenate([np.ones((1, self.dim_z)) if row is None else row for row in rows])
 
+    @learning
     def remove_arm(self, arm: int) -> None:
         """Drop what was learnt about an arm."""
-        self._maps.pop(arm, None)
-        if self._pairs is not None:
-            self._pairs.pop(arm, None)
+        maps, pairs = (
+            {one: value for one, value in each.items() if one != arm}
+            for each in (self._maps, self._pairs or {})
+        )
+        left = {"_maps": maps} if self._pairs is None else {"_maps": maps, "_pairs": pairs}
+        commit([replaced(self, **left), changed(self._guard)])
 
+    @whole
     def refit_prior(self) -> None:
         """Refit the prior of every arm's map that has one."""
         for own in self._maps.values():
             if isinstance(own, RefitsPrior):
                 own.refit_prior()
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply what every arm's map has learnt by keep, in (0, 1]."""
         if not isinstance(self.template, Forgets):
@@ -187,6 +205,7 @@ class PerArmMap(Persistent):
         if self._pairs is not None:
             self._pairs = {arm: keep * pairs for arm, pairs in self._pairs.items()}
 
+    @whole
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
         refuse_other_settings(self, other)

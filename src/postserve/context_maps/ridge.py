@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve import confidence
+from postserve.changes import Effect, whole
 from postserve.context_maps.base import SharedMap, axes_of, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
@@ -45,10 +46,12 @@ class RegressionMap(SharedMap, abstract=True):
         """True with a level."""
         return self._models.frame is not None
 
+    @whole
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         self._models.prior.refit(self._models)
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         self._models.forget(number("keep", keep, above=0.0, most=1.0))
@@ -64,6 +67,9 @@ class RegressionMap(SharedMap, abstract=True):
     def _spread(self, X: FloatArray) -> FloatArray:
         """The posterior standard deviation of each output, as wide as the radius is."""
         return share_out(self._radius(X), self._noise())
+
+    def _settle(self) -> None:
+        self._models.settle()
 
     def _noise(self) -> FloatArray:
         """Each output's noise scale, learnt or given."""
@@ -150,6 +156,7 @@ class RidgeMap(RegressionMap):
         frame = self._models.frame
         return weights if frame is None else frame.raw_weights(weights, frame.y_centre)
 
+    @whole
     def merge(self, other: "RidgeMap") -> None:
         """Add what another map with the same settings has learnt."""
         refuse_other_settings(self, other)
@@ -161,12 +168,14 @@ class RidgeMap(RegressionMap):
             for model, f in other._widths.rows():
                 self._widths = pending.announce(self._widths, model, f)
 
+    @whole
     def expect(self, x: npt.ArrayLike, arm: int) -> None:
         """A z at x is out: until it is withdrawn, the radius and draws count it as if it were known."""
         integer("arm", arm, least=0)
         f = _f(self, vector("x", x, self.dim_x)[None])[0]
         self._widths = pending.announce(self._widths, 0, f)
 
+    @whole
     def withdraw(self, x: npt.ArrayLike, arm: int) -> None:
         """Take back what `expect` announced: the z came, or never will."""
         integer("arm", arm, least=0)
@@ -184,6 +193,7 @@ class RidgeMap(RegressionMap):
             settled._widths = self._models
         return settled
 
+    @whole
     def refit_prior(self) -> None:
         """Learn the prior from the evidence now; does nothing if the ridge is a number."""
         super().refit_prior()
@@ -193,6 +203,7 @@ class RidgeMap(RegressionMap):
         if isinstance(self._widths, PendingModels):
             self._widths.follow()
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
         super().forget(keep)
@@ -253,6 +264,12 @@ class RidgeMap(RegressionMap):
         self._models.update(0, x if self._plain else _f(self, x[None])[0], z)
         if self._widths is not self._models:
             self._follow()
+
+    @fast_path
+    def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
+        if self._widths is not self._models:
+            return super()._prepare(x, z)
+        return self._models.prepare(0, x if self._plain else _f(self, x[None])[0], z)
 
     @fast_path
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from postserve.changes import shallow, whole
 from postserve.context_maps.base import SharedMap, axes_of
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
@@ -26,6 +27,7 @@ class RunningMean(SharedMap, abstract=True):
         n = self.pairs or 1.0
         return np.asarray(np.maximum(self._squares / n - (self._total / n) ** 2, 0.0))
 
+    @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep."""
         self.pairs, self._total, self._squares = keep * self.pairs, keep * self._total, keep * self._squares
@@ -34,6 +36,7 @@ class RunningMean(SharedMap, abstract=True):
         """In proportion to the standard deviation of each z."""
         return axes_of(np.sqrt(self.variance))
 
+    @whole
     def merge(self, other: "RunningMean") -> None:
         """Add the sums of another, which may start from another z."""
         if not self.pairs:
@@ -50,6 +53,9 @@ class RunningMean(SharedMap, abstract=True):
 
     def _spread(self, X: FloatArray) -> FloatArray:
         return np.repeat(np.sqrt(self.variance / (self.pairs or 1.0))[None], len(X), axis=0)
+
+    def _copy_to_change(self) -> "RunningMean":
+        return shallow(self)  # every verb replaces what it changes
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
         if not self.pairs:

@@ -8,19 +8,20 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.context_maps.base import context_rows, spread_of
+from postserve.changes import Effect, learning, one_version, whole
+from postserve.context_maps.base import TaughtByArm, commit_in, context_rows, spread_of
 from postserve.context_maps.best import probes_of
 from postserve.context_maps.features import check_probe
 from postserve.context_maps.members import MadeOfMaps
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, HasUntaught, Merges
-from postserve.state import Arrays, Persistent, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, refuse_other_settings
 from postserve.types import FloatArray
 from postserve.validation import errors_as_invalid_input, generator, integer, matrix, vector
 from postserve.validation import whole_numbers as ids_of
 
 
-class StagedMap(MadeOfMaps, Persistent):
+class StagedMap(MadeOfMaps, TaughtByArm):
     """phi_hat where z comes in stages, z = (z_1, …, z_K): map k predicts z_k from (x, z_1, …, z_{k-1}).
 
     So map k has dim_x + dim z_1 + … + dim z_{k-1} inputs. It learns from the rounds whose first k stages are
@@ -46,10 +47,6 @@ class StagedMap(MadeOfMaps, Persistent):
         ends = np.cumsum([each.dim_z for each in self.maps]).tolist()
         self.dim_z: int = ends[-1]
         self._stages = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-        # Only maps of a user's own may fail to learn: they learn first, so that then none has learnt.
-        self._teaching_order = sorted(
-            range(len(self.maps)), key=lambda k: isinstance(self.maps[k], Persistent)
-        )
 
     @property
     def order_free(self) -> bool:
@@ -62,6 +59,7 @@ class StagedMap(MadeOfMaps, Persistent):
         free = (bool(getattr(each, "scale_free", False)) for each in self.maps)
         return all(free) and all(bool(getattr(each, "column_free", False)) for each in self.maps[1:])
 
+    @one_version
     def predict(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """phi_hat_a(x), one row per arm: each stage at the predicted stages before it."""
         rows, ids = self._asked(x, arms)
@@ -69,6 +67,7 @@ class StagedMap(MadeOfMaps, Persistent):
             rows = np.concatenate([rows, self._predict(k, rows, ids)], axis=1)
         return rows[:, self.dim_x :]
 
+    @one_version
     def complete(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> FloatArray:
         """z with its missing entries, which are NaN, predicted from x and the stages before theirs.
 
@@ -83,10 +82,12 @@ class StagedMap(MadeOfMaps, Persistent):
             row = np.concatenate([row, known], axis=1)
         return row[0, self.dim_x :]
 
+    @one_version
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The standard deviation of phi_a(x), over all coordinates of z."""
         return np.asarray(np.linalg.norm(self.spread(x, arms), axis=1))
 
+    @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The standard deviation of each coordinate of phi_a(x), one row per arm.
 
@@ -100,6 +101,7 @@ class StagedMap(MadeOfMaps, Persistent):
             root = self._longer_root(k, rows, ids, root)
         return np.asarray(np.linalg.norm(root, axis=2))
 
+    @one_version
     def sample(
         self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
     ) -> FloatArray:
@@ -119,6 +121,10 @@ class StagedMap(MadeOfMaps, Persistent):
         """Learn that z, all of it, followed x when this arm was served."""
         self.learn_stages(x, arm, vector("z", z, self.dim_z))
 
+    def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
+        return self._prepare_stages(x, arm, z, None)
+
+    @learning
     def learn_stages(
         self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, before: npt.ArrayLike | None = None
     ) -> None:
@@ -128,21 +134,24 @@ class StagedMap(MadeOfMaps, Persistent):
         stages before it are known.
         """
         x, arm, z = vector("x", x, self.dim_x), integer("arm", arm, least=0), _part(z, self.dim_z)
-        first = 0 if before is None else self._n_known(_part(before, self.dim_z))
+        known = None if before is None else _part(before, self.dim_z)
+        commit_in(self, self._prepare_stages(x, arm, z, known))
+
+    def _prepare_stages(
+        self, x: FloatArray, arm: int, z: FloatArray, before: FloatArray | None
+    ) -> list[Effect]:
+        first = 0 if before is None else self._n_known(before)
         new = range(first, self._n_known(z))
         inputs = {k: np.concatenate([x, z[: self._stages[k].start]]) for k in new}
         for k in new:
             self._predict(k, inputs[k][None], [arm])  # features of x may be a caller's own, and fail
-        for k in (k for k in self._teaching_order if k in new):
-            with errors_as_invalid_input(
-                f"maps[{k}].update(x, arm, z) fails", "a map that learns every pair"
-            ):
-                self.maps[k].update(inputs[k], arm, z[self._stages[k]])
+        return self._effects({k: (inputs[k], arm, z[self._stages[k]]) for k in new})
 
     def is_taught(self, arm: int) -> bool:
         """Whether all maps can say where their stage lies."""
         return all(not isinstance(each, HasUntaught) or each.is_taught(arm) for each in self.maps)
 
+    @whole
     def merge(self, other: "StagedMap") -> None:
         """Add what another such map has learnt, stage by stage."""
         refuse_other_settings(self, other)

@@ -45,7 +45,7 @@ def empty(dim: int, outputs: int) -> Storage:
         place=np.zeros(0, dtype=np.int64),
         tally=np.zeros((0, SQUARES + outputs)),
         prior=np.zeros(dim),
-        counts=np.zeros(3, dtype=np.int64),
+        counts=np.zeros(4, dtype=np.int64),
         symmetric=np.zeros((2, 0, dim * (dim + 1) // 2)),
         vectors=np.zeros((2, 0, outputs, dim)),
         owner=np.zeros(0, dtype=np.int64),
@@ -152,12 +152,12 @@ def with_room_for_rows(storage: Storage, more: int = 1) -> Storage:
 
 def without_gaps(storage: Storage) -> Storage:
     """Close the gaps in the log once they are more than half of it."""
-    _, rows, gaps = storage.counts
+    _, rows, gaps, updates = storage.counts
     if rows < LEAST_ROWS or 2 * gaps <= rows:
         return storage
     alive = np.flatnonzero(storage.links[: storage.counts[ROW_COUNT], OWNER] != NOBODY)
     compact = _apart(storage)._replace(
-        counts=np.array([storage.counts[DENSE_COUNT], len(alive), 0]),
+        counts=np.array([storage.counts[DENSE_COUNT], len(alive), 0, updates]),
         links=storage.links[alive],
         rows=storage.rows.take(alive, axis=1),  # as an index it would change the order in memory
         values=storage.values.take(alive, axis=1),
@@ -216,7 +216,7 @@ def restored(stored: Stored, n_models: int, dim: int, outputs: int) -> Storage:
     values = [stored.take(name, (len(owners), outputs)) for name in ("row_y", "row_c")]
     storage = storage._replace(
         tally=stored.take("tally", (n_models, SQUARES + outputs)),
-        counts=np.array([len(dense), len(owners), 0]),
+        counts=np.array([len(dense), len(owners), 0, 0]),
         symmetric=np.array(symmetric),
         vectors=np.array(vectors),
         owner=dense,
@@ -246,7 +246,7 @@ def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Sto
     storage.place[pulled] = np.arange(len(pulled))
     storage = storage._replace(
         tally=np.column_stack([*tally, squares]),
-        counts=np.array([len(pulled), 0, 0]),
+        counts=np.array([len(pulled), 0, 0, 0]),
         symmetric=np.array([pack(part[pulled]) for part in symmetric]),
         vectors=np.array([part[pulled] for part in vectors]),
         owner=pulled,
@@ -261,8 +261,10 @@ def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Sto
 
 
 def _apart(storage: Storage) -> Storage:
-    """Copy places and counts, so that threads still reading the old arrays do not run past their ends."""
-    return storage._replace(place=storage.place.copy(), counts=storage.counts.copy())
+    """Copy places, links and counts, so that the old ones stay as they are until they are replaced."""
+    return storage._replace(
+        place=storage.place.copy(), links=storage.links.copy(), counts=storage.counts.copy()
+    )
 
 
 def _grown(planes: Any, used: int, room: int) -> Any:

@@ -29,11 +29,22 @@ from typing import Any
 
 import numpy as np
 
+from postserve.changes import Effect, commit, replaced, replaced_by, shallow
 from postserve.linalg import evidence, forms
 from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import CACHE, LOSS, MAX_LOSS, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
+from postserve.linalg.kernels.models import (
+    AGE,
+    CACHE,
+    LOSS,
+    MAX_LOSS,
+    PULLS,
+    REFACTORISE_EVERY,
+    SQUARES,
+    SUMS,
+    UPDATES,
+)
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
 from postserve.linalg.projections import Ellipsoid, LocalProjection, MovingProjection, Projection
 from postserve.linalg.regressions import Regressions
@@ -100,6 +111,11 @@ class HybridModels(HasFrame):
     def n_models(self) -> int:
         """How many regressions there are."""
         return self.own.n_models
+
+    @property
+    def updates(self) -> int:
+        """How many rows were ever learnt, which forgetting does not lower."""
+        return self.own.updates
 
     @property
     def pulls(self) -> FloatArray:
@@ -199,7 +215,6 @@ class HybridModels(HasFrame):
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None:
         """Learn a row on both levels, and then renew the prior if it is due."""
         prior = self.prior
-        prior.updates += 1
         due = prior.evidence and prior.is_due(self, u, y)
         self._learn(model, u, y)
         if due:
@@ -215,22 +230,20 @@ class HybridModels(HasFrame):
             self._learn(model, u, y)
 
     def _learn(self, model: int, u: FloatArray, y: FloatArray) -> None:
-        own, one, (row, value) = self.own, np.array([model]), self.framed(u, y)
-        errors = value - own.weights_of(one)[0] @ row
+        if (effects := self._learning(model, u, y)) is not None:
+            _, sound = commit(effects)[-1]
+            if not sound:
+                self.shared.refactorise_one(0)
+            return
         # A row far outside of all earlier ones is only as accurate as A_a's condition allows: then what the
         # arm taught is recomputed from its sums.
-        lost = own.storage.tally[model, LOSS] + float(own.project(row[None], one).widths[0]) ** 2
-        before = None if lost <= MAX_LOSS else self._taught_by(model)
-        work = np.empty(own.learning_size)
-        q, v = own.learn(model, u, y, work), work[: self.dim]
+        before = self._taught_by(model)
+        q = self.own.learn(model, u, y)
         self._rows_since_renewal += 1
         # Sums of rows are as accurate as the caches the rows were made from, and do not drift. Renewing them
         # as often as every arm's cache is renewed costs no more.
         if not q >= 0.0 or self._rows_since_renewal >= REFACTORISE_EVERY * self.n_models:
             self._renew_shared_sums()
-        elif before is None:
-            root = np.sqrt(1.0 / (1.0 + q))
-            self.shared.learn(0, root * own.ridge * v, root * errors)
         else:
             after, shared = self._taught_by(model), self.shared
             _set_sums(
@@ -240,6 +253,52 @@ class HybridModels(HasFrame):
                 np.maximum(shared.squares[0] + (after.squares - before.squares), 0.0),
                 float(shared.pulls[0]) + 1.0,
             )
+
+    def _learning(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect] | None:
+        """The effects of learning a row on both levels; None if a cache or shared sums must be renewed."""
+        own, one, (row, value) = self.own, np.array([model]), self.framed(u, y)
+        v, tally = own.solve(row[None], one)[0], own.storage.tally[model]
+        q, rows = float(row @ v), self._rows_since_renewal + 1
+        sound = q >= 0.0 and tally[LOSS] + q <= MAX_LOSS and tally[AGE] + 1.0 < REFACTORISE_EVERY
+        if not sound or rows >= REFACTORISE_EVERY * self.n_models:
+            return None
+        root, errors = np.sqrt(1.0 / (1.0 + q)), value - own.weights_of(one)[0] @ row
+        return [
+            own.learning(model, u, y),
+            replaced(self, _rows_since_renewal=rows),
+            self.shared.learning(0, root * own.ridge * v, root * errors),
+        ]
+
+    def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:
+        """The effects of `update`; `settle` follows if the last one returns that a cache is lost."""
+        prior, frame = self.prior, self.frame
+        if (frame is None or frame.started) and not (prior.evidence and prior.is_due(self, u, y)):
+            effects = self._learning(model, u, y)
+            if effects is not None:
+                return effects
+        twin = self.beside()
+        twin.update(model, u, y)
+        return [replaced_by(self, twin)]
+
+    def prepare_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> list[Effect]:
+        """The effects of `update_batch`."""
+        twin = self.beside()
+        twin.update_batch(models, U, Y)
+        return [replaced_by(self, twin)]
+
+    def settle(self) -> None:
+        """Renew the caches that can no longer be trusted."""
+        self.shared.settle()
+
+    def beside(self) -> "HybridModels":
+        """A copy that shares nothing that learning changes."""
+        twin = shallow(self)
+        twin.own, twin.shared, twin.prior = self.own.beside(), self.shared.beside(), self.prior.beside()
+        twin._gone = self._gone.copy()
+        if self.frame is not None:
+            twin.frame = shallow(self.frame)
+            twin.frame.array = twin.own.storage.frame
+        return twin
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1], removed arms' too; the prior is never forgotten."""
@@ -260,7 +319,6 @@ class HybridModels(HasFrame):
         self._departed = plus(self._departed, other._departed)
         self._gone += other._gone
         self.own.add_sums(other.own, models)
-        self.prior.updates += other.prior.updates
         if self.prior.evidence:
             self.prior.refit(self)
         else:
@@ -344,7 +402,7 @@ class HybridModels(HasFrame):
         framed = {} if self.frame is None else {**self.frame.arrays(), "columns": self.prior.columns}
         return {
             **self.own.arrays(),
-            **self.prior.arrays(LEVELS),
+            **self.prior.arrays(self.updates, LEVELS),
             **framed,
             **{f"shared_{name}": array for name, array in self.shared.arrays().items()},
             **{f"departed_{name}": array for name, array in self._departed._asdict().items()},
@@ -358,8 +416,9 @@ class HybridModels(HasFrame):
             self.frame.restore(stored)
             self.prior.columns = stored.take("columns", self.prior.columns.shape)
             stored.require(not (self.prior.columns < 0.0).any(), "columns", "no negative numbers")
-        self.prior.restore(stored, LEVELS)
+        updates = self.prior.restore(stored, LEVELS)
         self.own.restore(stored, n_models)
+        self.own.storage.counts[UPDATES] = updates
         self.shared.restore(stored.below("shared_"), 1)
         self._set_priors()
         self._departed = restored(stored.below("departed_"), self.own)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from postserve.changes import shallow
 from postserve.errors import InvalidInput
 from postserve.linalg import evidence
 from postserve.linalg.frame import Moments
@@ -40,6 +41,10 @@ class Learner(Protocol):
 
     @property
     def n_models(self) -> int: ...
+
+    @property
+    def updates(self) -> int:
+        """How many rows were ever learnt: forgetting does not lower it, so that the schedule goes on."""
 
     def update(self, model: int, u: FloatArray, y: FloatArray) -> None: ...
 
@@ -103,7 +108,6 @@ class BlockPrior:
         self.noise_variance = np.zeros(n_outputs)  # 0 if it is not learnt, or not yet
         self.zero_blocks = np.full(len(blocks), self.evidence)  # blocks whose inputs were all zero so far
         self.columns = np.ones(sum(self.sizes))  # their mean squares, where they have their own units
-        self.updates = 0  # forgetting does not lower it, so that the schedule goes on
         self.fitted_at = 0
         self.followed_at = 0
         self.evaluations = 0
@@ -141,9 +145,9 @@ class BlockPrior:
         return slice(start, start + self.sizes[place])
 
     def is_due(self, learner: Learner, u: FloatArray, y: FloatArray) -> bool:
-        """Whether this row, already counted, brings a refit, or before the first one a new p0."""
+        """Whether this row, which is next, brings a refit, or before the first one a new p0."""
         due_at = REFIT_GROWTH * self.fitted_at or self._first_due_at(learner.n_models)
-        if self.updates >= due_at:
+        if learner.updates + 1 >= due_at:
             return True
         return self._waits_for_units and self._has_first(*learner.framed(u, y))
 
@@ -161,12 +165,12 @@ class BlockPrior:
         values = np.concatenate([U[:, columns], Y[:, self.noise_variance == 0.0]], axis=1)
         return np.asarray((values * values > evidence.TINY_SQUARE).any(axis=1))
 
-    def rows_before_due(self, n_models: int, U: FloatArray, Y: FloatArray) -> int:
+    def rows_before_due(self, learner: Learner, U: FloatArray, Y: FloatArray) -> int:
         """How many of these rows, the first of which is next, bring no refit and no new p0."""
         if not self.evidence:
             return len(U)
-        due_at = REFIT_GROWTH * self.fitted_at or self._first_due_at(n_models)
-        quiet = min(len(U), max(0, math.ceil(due_at) - 1 - self.updates))
+        due_at = REFIT_GROWTH * self.fitted_at or self._first_due_at(learner.n_models)
+        quiet = min(len(U), max(0, math.ceil(due_at) - 1 - learner.updates))
         if not self._waits_for_units or quiet == 0:
             return quiet
         first = self._first_values(U[:quiet], Y[:quiet])
@@ -176,10 +180,9 @@ class BlockPrior:
         """As `learner.update` row by row; rows between two refits are learnt at once."""
         done = 0
         while done < len(models):
-            until = done + self.rows_before_due(learner.n_models, *learner.all_framed(U[done:], Y[done:]))
+            until = done + self.rows_before_due(learner, *learner.all_framed(U[done:], Y[done:]))
             if until > done:
                 learner.learn_rows(models[done:until], U[done:until], Y[done:until])
-                self.updates += until - done
                 done = until
             if done < len(models):
                 learner.update(int(models[done]), U[done], Y[done])
@@ -187,10 +190,10 @@ class BlockPrior:
 
     def renew(self, learner: Learner) -> None:
         """Refit, starting from the prior in force; before the first refit, take p0 at the present moments."""
-        if self.fitted_at == 0 and self.updates < _first_refit(learner.n_models):
+        if self.fitted_at == 0 and learner.updates < _first_refit(learner.n_models):
             units = self._take_columns(learner.move_frame(learner.moments()))
             self._adopt(evidence.centre(units, self._learnt(self.parts)), learner)
-            self.followed_at = self.updates
+            self.followed_at = learner.updates
         else:
             self._fit(learner, SCHEDULED_TOLERANCE, warm=self.fitted_at > 0)
 
@@ -212,7 +215,7 @@ class BlockPrior:
         if in_force:
             self._take_columns(learner.move_frame(sums))
         self._adopt(fit, learner)
-        self.fitted_at = self.updates
+        self.fitted_at = learner.updates
 
     def _still_fits(self, units: evidence.Units) -> bool:
         """Whether no column's unit has changed so much that its lambda would not fit the new one."""
@@ -245,19 +248,25 @@ class BlockPrior:
         unknown = bool(len(self._zero_columns) or (self.noise_variance == 0.0).any())
         self._waits_for_units = self.evidence and unknown
 
-    def arrays(self, levels: tuple[str, ...] = ("",)) -> Arrays:
+    def beside(self) -> "BlockPrior":
+        """A copy that shares nothing that learning changes."""
+        twin = shallow(self)
+        twin.columns = self.columns.copy()
+        return twin
+
+    def arrays(self, updates: int, levels: tuple[str, ...] = ("",)) -> Arrays:
         """Everything, as named arrays; those of blocks have one prefix per level."""
         found: Arrays = {
             "noise_variance": self.noise_variance,
-            "counts": np.array([self.updates, self.fitted_at, self.followed_at], dtype=np.int64),
+            "counts": np.array([updates, self.fitted_at, self.followed_at], dtype=np.int64),
         }
         for name, values in (("block_ridge", self.block_ridge), (ZERO_BLOCKS, self.zero_blocks)):
             parts = np.split(values, len(levels))
             found.update({level + name: part for level, part in zip(levels, parts, strict=True)})
         return found
 
-    def restore(self, stored: Stored, levels: tuple[str, ...] = ("",)) -> None:
-        """Take back what `arrays` gave, checked."""
+    def restore(self, stored: Stored, levels: tuple[str, ...] = ("",)) -> int:
+        """Take back what `arrays` gave, checked; returns the number of updates."""
         shape = (len(self.blocks) // len(levels),)
         ridges = {level + "block_ridge": stored.take(level + "block_ridge", shape) for level in levels}
         for name, ridge in ridges.items():
@@ -267,10 +276,11 @@ class BlockPrior:
         self.zero_blocks = np.concatenate(zero_blocks)
         self.noise_variance = stored.take("noise_variance", self.noise_variance.shape)
         counts = stored.take("counts", (3,), np.int64)
-        self.updates, self.fitted_at, self.followed_at = (int(count) for count in counts)
+        updates, self.fitted_at, self.followed_at = (int(count) for count in counts)
         for name, values in (("noise_variance", self.noise_variance), ("counts", counts)):
             stored.require(not (values < 0).any(), name, "no negative numbers")
         self._update_waits_for_units()
+        return updates
 
 
 def as_given(ridge: Ridge) -> Ridge:

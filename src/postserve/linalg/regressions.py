@@ -10,8 +10,12 @@ and when updates may have lost too many digits. A model with few rows keeps the 
 and its cache is a number and a vector per row (`forms.py`).
 """
 
+from functools import partial
+from typing import Self
+
 import numpy as np
 
+from postserve.changes import Effect, commit, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.frame import Shift, moved, parts_of
@@ -25,9 +29,12 @@ from postserve.linalg.kernels.models import (
     MAX_LOSS,
     OWNER,
     PULLS,
+    REFACTORISE_EVERY,
     SQUARES,
     SUMS,
     UNDECIDED,
+    UPDATES,
+    Storage,
 )
 from postserve.linalg.projections import Ellipsoid, LocalProjection, MovingProjection, Projection
 from postserve.linalg.reading import has_no_rows, present
@@ -74,6 +81,11 @@ class Regressions:
     def n_models(self) -> int:
         """How many regressions there are."""
         return len(self.storage.place)
+
+    @property
+    def updates(self) -> int:
+        """How many rows were ever learnt, which forgetting does not lower."""
+        return self.storage.counts.item(UPDATES)
 
     @property
     def pulls(self) -> FloatArray:
@@ -227,11 +239,27 @@ class Regressions:
 
     # Learning
 
+    def beside(self) -> Self:
+        """A copy that shares nothing that learning changes."""
+        twin = shallow(self)
+        twin.storage = Storage._make(array.copy() for array in self.storage)
+        return twin
+
     def learn(self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None) -> float:
         """Add a row to sums and cache; returns q = u^T A^{-1} u from before it.
 
         Scratch of `learning_size` begins with A^{-1} u then. A row without its constant, here and below, is
         not in the frame yet.
+        """
+        q, sound = self.learning(model, u, y, work)()
+        if not sound:
+            self.refactorise_one(model)
+        return float(q)
+
+    def learning(self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None) -> Effect:
+        """The effect of `learn` without a factorisation: returns q, and whether the cache can be trusted.
+
+        Room for the row is made now, which is no change: forms are invisible from outside.
         """
         storage = self.storage
         if storage.place[model] < 0:
@@ -240,10 +268,17 @@ class Regressions:
             work = _work
             if len(work) < self.learning_size:
                 work = _more_work(self.learning_size)
-        q, sound = kernels.learn(model, u, y, work, *storage)
-        if not sound:
-            self.refactorise_one(model)
-        return q
+        return partial(kernels.learn, model, u, y, work, *storage)
+
+    def settle(self) -> None:
+        """Renew the caches that can no longer be trusted."""
+        tally = self.storage.tally
+        lost = np.flatnonzero((tally[:, LOSS] > MAX_LOSS) | (tally[:, AGE] >= REFACTORISE_EVERY))
+        if len(lost):
+            twin = self.beside()
+            for model in lost.tolist():
+                twin.refactorise_one(model)
+            commit([replaced_by(self, twin)])
 
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """Learn rows of any models: many rows of one model by matrix products, few in turn."""
@@ -271,6 +306,7 @@ class Regressions:
         if U.shape[1] < self.dim:
             (origin, _), (y_origin, _) = parts_of(storage.frame, self.n_outputs)
             U, Y = np.column_stack([U - origin[:-1], np.ones(len(U))]), Y - y_origin
+        storage.counts[UPDATES] += len(U)
         storage.symmetric[SUMS, place] += forms.pack(U.T @ U)
         storage.vectors[SUMS, place] += Y.T @ U
         storage.tally[model, PULLS] += len(U)
@@ -279,7 +315,7 @@ class Regressions:
     def add_sums(self, other: "Regressions", models: IntArray | None = None) -> None:
         """Add the sums of its model i to models[i], by default i: caches must then be renewed."""
         theirs, models = other.storage, np.arange(other.n_models) if models is None else models
-        pulls, squares = self.pulls.copy(), self.squares.copy()
+        pulls, squares, updates = self.pulls.copy(), self.squares.copy(), self.updates + other.updates
         pulls[models] += other.pulls
         squares[models] += other.squares
         for place, model in enumerate(models[theirs.owner[: theirs.counts[DENSE_COUNT]]].tolist()):
@@ -292,6 +328,7 @@ class Regressions:
             self.learn(model, theirs.rows[SUMS, row], theirs.values[SUMS, row])
         self.storage.tally[:, PULLS] = pulls  # rows that were forgotten count for less than one each
         self.storage.tally[:, SQUARES:] = squares
+        self.storage.counts[UPDATES] = updates
 
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the prior is never forgotten."""
@@ -374,7 +411,7 @@ def _only_model(rows: int) -> IntArray:
     return _THE_ONLY if rows == 1 else np.zeros(rows, dtype=np.int64)
 
 
-def _with_room(storage: kernels.Storage, model: int, rows: int, most_rows: int) -> kernels.Storage:
+def _with_room(storage: Storage, model: int, rows: int, most_rows: int) -> Storage:
     """Make room for more rows of a model, in the dense form if they are too many."""
     if storage.tally[model, AGE] + rows > most_rows:
         return forms.make_dense(storage, model)

@@ -2,14 +2,15 @@
 
 import copy
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from postserve.changes import Effect, replaced_by, shallow
 from postserve.linalg import evidence, forms
 from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
 from postserve.linalg.kernels import models as kernels
-from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
+from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS, UPDATES
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.projections import Projection
 from postserve.linalg.regressions import Regressions
@@ -46,6 +47,15 @@ class RidgeModels(HasFrame, Regressions):
         if self.frame is not None:
             self._take_frame(self.frame)
         self.set_prior(prior.ridge, prior.zero_inputs)
+
+    def beside(self) -> Self:
+        """A copy that shares nothing that learning changes."""
+        twin = super().beside()
+        twin.prior = self.prior.beside()
+        if self.frame is not None:
+            twin.frame = shallow(self.frame)
+            twin.frame.array = twin.storage.frame
+        return twin
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -95,11 +105,25 @@ class RidgeModels(HasFrame, Regressions):
         prior, frame = self.prior, self.frame
         if frame is not None and not frame.started:
             frame.start(u, y)
-        prior.updates += 1
         due = prior.evidence and prior.is_due(self, u, y)
         self.learn(model, u, y)
         if due:
             prior.renew(self)
+
+    def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:
+        """The effects of `update`; `settle` follows if the last one returns that a cache is lost."""
+        prior, frame = self.prior, self.frame
+        if (frame is None or frame.started) and not (prior.evidence and prior.is_due(self, u, y)):
+            return [self.learning(model, u, y)]
+        twin = self.beside()
+        twin.update(model, u, y)
+        return [replaced_by(self, twin)]
+
+    def prepare_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> list[Effect]:
+        """The effects of `update_batch`."""
+        twin = self.beside()
+        twin.update_batch(models, U, Y)
+        return [replaced_by(self, twin)]
 
     def update_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """As `update` row by row, up to rounding."""
@@ -111,7 +135,6 @@ class RidgeModels(HasFrame, Regressions):
             if self.frame is not None and not self.frame.started:
                 self.frame.start(U[0], Y[0])
             self.add_rows(model, U, Y)
-            self.prior.updates += len(U)
         if self.prior.evidence:
             self.prior.renew(self)
         else:
@@ -127,7 +150,6 @@ class RidgeModels(HasFrame, Regressions):
             else:
                 self._take_frame(other.frame)
         self.add_sums(other)
-        self.prior.updates += other.prior.updates
         if self.prior.evidence:
             self.prior.refit(self)
         else:
@@ -211,7 +233,7 @@ class RidgeModels(HasFrame, Regressions):
     def arrays(self) -> Arrays:
         """Sums, cache, prior and frame."""
         framed = {} if self.frame is None else {**self.frame.arrays(), "columns": self.prior.columns}
-        return {**super().arrays(), **self.prior.arrays(), **framed}
+        return {**super().arrays(), **self.prior.arrays(self.updates), **framed}
 
     def restore(self, stored: Stored, n_models: int) -> None:
         """Take back what `arrays` gave, checked against this object's shape."""
@@ -219,8 +241,9 @@ class RidgeModels(HasFrame, Regressions):
             self.frame.restore(stored)
             self.prior.columns = stored.take("columns", self.prior.columns.shape)
             stored.require(not (self.prior.columns < 0.0).any(), "columns", "no negative numbers")
-        self.prior.restore(stored)
+        updates = self.prior.restore(stored)
         super().restore(stored, n_models)
+        self.storage.counts[UPDATES] = updates
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from postserve import confidence, optimism
+from postserve.changes import Effect, commit
 from postserve.errors import InvalidInput
 from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
@@ -136,16 +137,21 @@ class ArmModels:
             U[:, block] = part
         return U
 
-    def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
-        """One more round in the least squares of Equation (3), whose sums are those of (4)."""
+    def prepare(self, slot: int, *parts: FloatArray, reward: float) -> list[Effect]:
+        """One more round in the least squares of Equation (3), whose sums are those of (4): its effects."""
         u = parts[0] if len(parts) == 1 and not self._constant else self.stack(*parts)[0]
         self._reward[0] = reward if self._z is None else reward - float(u[self._z] @ self._beta_0)
-        self.models.update(slot if self._own else 0, u, self._reward)
+        return self.models.prepare(slot if self._own else 0, u, self._reward)
 
-    def learn_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> None:
-        """`learn`, round after round."""
+    def prepare_batch(self, slots: IntArray, U: FloatArray, rewards: FloatArray) -> list[Effect]:
+        """`prepare`, round after round."""
         rewards = rewards - self._known_part(U)
-        self.models.update_batch(self.models_of(slots), U, rewards[:, None])
+        return self.models.prepare_batch(self.models_of(slots), U, rewards[:, None])
+
+    def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
+        """`prepare`, and its effects."""
+        commit(self.prepare(slot, *parts, reward=reward))
+        self.models.settle()
 
     def follow(self) -> None:
         """Count what is out, after rounds were learnt or withdrawn."""
@@ -200,7 +206,7 @@ class ArmModels:
             return self.zeta(slots)
         n, dim = len(slots), self.dim_u
         candidates, n_weights = (n, n * dim) if self._own else (min(n, dim), dim)
-        rounds = self.models.prior.updates  # which neither forgetting nor removing an arm lowers
+        rounds = self.models.updates  # which neither forgetting nor removing an arm lowers
         return np.array([confidence.posterior_exploration(candidates, n_weights, rounds) * self.noise()])
 
     def zeta(self, slots: IntArray) -> FloatArray:

@@ -5,12 +5,16 @@ come, in any order and at any time (docs/recipes.md). Rounds that the caller ann
 widths until their feedback comes (`open_rounds.py`).
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import call
+from threading import get_ident
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from postserve.changes import Effect, beside, changed, commit, replaced_by, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies import open_rounds
@@ -25,6 +29,7 @@ from postserve.steps import HasSteps, general_way
 from postserve.types import Context, FloatArray, IntArray, MissingZ
 from postserve.validation import number, one_of, reward_value, vector, whole_numbers
 
+R = TypeVar("R")
 NO_Z = np.empty(0)
 """Stands for z where it is not used."""
 
@@ -50,6 +55,7 @@ class BasePolicy(HasSteps, abstract=True):
         self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._arm_set = ArmSet(n_arms)
+        self._work: list[Effect] = []  # what the steps of a verb have prepared, and `_apply` carries out
         self._open: OpenRounds | None = None  # announced rounds, if there are any
 
     @property
@@ -95,12 +101,14 @@ class BasePolicy(HasSteps, abstract=True):
         """How many arms there are now."""
         return len(self._arm_set.ids)
 
+    @whole
     def add_arm(self) -> int:
         """Add an untrained arm; returns its id."""
         self._arm_set.refuse_rows()
         self._add_arm()
         return self._arm_set.add()
 
+    @whole
     def remove_arm(self, arm: int) -> None:
         """Remove an arm and what it learnt; feedback for it is refused from then on."""
         self._arm_set.refuse_rows()
@@ -113,12 +121,19 @@ class BasePolicy(HasSteps, abstract=True):
 
     def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
         """z and the reward came: what `observe` and `credit` would learn."""
-        x, slot, z = _checked_round(self, x, arm, z)
-        reward = reward_value(reward)
-        if self._open is None:
-            self._update(x, slot, z, reward)
-        else:
-            open_rounds.update(self, x, slot, z, reward)
+        guard = self._guard
+        if guard.lock.locked():
+            guard.refuse_second(self)
+        with guard.lock:
+            guard.holder = get_ident()
+            x, slot, z = _checked_round(self, x, arm, z)
+            reward = reward_value(reward)
+            if self._open is None:
+                self._work.clear()  # of what an interrupted verb may have left
+                self._update(x, slot, z, reward)
+                self._apply()
+            else:
+                _change(self, open_rounds.update, x, slot, z, reward)
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
@@ -128,29 +143,47 @@ class BasePolicy(HasSteps, abstract=True):
         need parts that include the earlier ones, by which they are told apart; a part that contradicts an
         earlier one is refused.
         """
-        if self._open is not None and self._z.has_gaps(z):
-            x, slot, _ = _checked_round(self, x, arm, None)
-            return open_rounds.observe_part(self, x, slot, self._z.part(z))
-        x, slot, z = _checked_round(self, x, arm, z)
-        if self.dim_z is None:
-            return None
-        if z is None:
-            raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
-        return self._observe(x, slot, z) if self._open is None else open_rounds.observe(self, x, slot, z)
+        guard = self._guard
+        if guard.lock.locked():
+            guard.refuse_second(self)
+        with guard.lock:
+            guard.holder = get_ident()
+            if self._open is not None and self._z.has_gaps(z):
+                x, slot, _ = _checked_round(self, x, arm, None)
+                return _change(self, open_rounds.observe_part, x, slot, self._z.part(z))
+            x, slot, z = _checked_round(self, x, arm, z)
+            if self.dim_z is None:
+                return None
+            if z is None:
+                raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
+            if self._open is not None:
+                return _change(self, open_rounds.observe, x, slot, z)
+            self._work.clear()
+            z_hat = self._observe(x, slot, z)
+            self._apply()
+            return z_hat
 
     def credit(
         self, x: Context, arm: int, z: Context | None, reward: float, *, z_hat: npt.ArrayLike | None = None
     ) -> None:
         """The reward came: the arm learns from it and z; without z, as `missing_z` says."""
-        x, slot, z = _checked_round(self, x, arm, z)
-        reward = reward_value(reward)
-        used = z_hat is not None and self.dim_z is not None
-        predicted = vector("z_hat", z_hat, self.dim_z) if used else None
-        if self._open is None:
-            self._fill_z_and_credit(x, slot, z, reward, predicted)
-        else:
-            open_rounds.credit(self, x, slot, z, reward, predicted)
+        guard = self._guard
+        if guard.lock.locked():
+            guard.refuse_second(self)
+        with guard.lock:
+            guard.holder = get_ident()
+            x, slot, z = _checked_round(self, x, arm, z)
+            reward = reward_value(reward)
+            used = z_hat is not None and self.dim_z is not None
+            predicted = vector("z_hat", z_hat, self.dim_z) if used else None
+            if self._open is None:
+                self._work.clear()
+                self._fill_z_and_credit(x, slot, z, reward, predicted)
+                self._apply()
+            else:
+                _change(self, open_rounds.credit, x, slot, z, reward, predicted)
 
+    @whole
     def expect(self, x: Context, arm: int) -> None:
         """The arm was served at x and its feedback is out: it counts in the widths as if it had come.
 
@@ -166,11 +199,13 @@ class BasePolicy(HasSteps, abstract=True):
         x, slot, _ = _checked_round(self, x, arm, None)
         open_rounds.expect(self, x, slot)
 
+    @whole
     def withdraw(self, x: Context, arm: int) -> None:
         """Take back what `expect` announced, where nothing will ever come."""
         x, slot, _ = _checked_round(self, x, arm, None)
         open_rounds.withdraw(self, x, slot)
 
+    @whole
     def update_batch(
         self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
     ) -> None:
@@ -192,16 +227,20 @@ class BasePolicy(HasSteps, abstract=True):
             self._try_rows(X, slots)
             if self._open is None:
                 self._update_batch(X, slots, Z, rewards)
+                self._apply()
             else:
                 open_rounds.update_batch(self, X, slots, Z, rewards)
 
+    @whole
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
         """Multiply what the arms and the map have learnt by these factors, in (0, 1]."""
         self._forget(number("arms", arms, above=0.0, most=1.0), number("map", map, above=0.0, most=1.0))
 
+    @whole
     def refit_prior(self) -> None:
         """Learn every prior from the evidence now; does nothing if the ridge is a number."""
 
+    @whole
     def merge(self, other: Any) -> None:
         """Add what another policy with the same settings and arms has learnt from other rounds.
 
@@ -265,6 +304,18 @@ class BasePolicy(HasSteps, abstract=True):
 
     # How the verbs take the steps
 
+    def _apply(self) -> None:
+        """Carry out what the steps have prepared."""
+        work = self._work
+        if not work:
+            return
+        guard = self._guard
+        work.append(partial(setattr, guard, "version", guard.version + 1))
+        for result in list(map(call, work)):  # as `commit` does
+            if type(result) is tuple and not result[1]:
+                _settle(self)
+        work.clear()
+
     @general_way
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
@@ -272,6 +323,7 @@ class BasePolicy(HasSteps, abstract=True):
         """`_update`, row after row."""
         for i, slot in enumerate(slots.tolist()):
             self._update(X[i], slot, None if Z is None else Z[i], float(rewards[i]))
+            self._apply()
 
     @general_way
     def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
@@ -296,6 +348,22 @@ class BasePolicy(HasSteps, abstract=True):
     def _restore(self, arrays: Stored) -> None:
         self._arm_set.restore(arrays)
         open_rounds.restore(self, arrays)
+
+
+def _settle(policy: BasePolicy) -> None:
+    """Renew the caches that can no longer be trusted."""
+    for arms in policy._regressions():
+        arms.models.settle()
+    if policy._phi_hat is not None:
+        policy._phi_hat.settle()
+
+
+def _change(policy: BasePolicy, step: Callable[..., R], *args: Any) -> R:
+    """A step of a policy with announced rounds, on a copy which then takes its place."""
+    twin = beside(policy)
+    result = step(twin, *args)
+    commit([replaced_by(policy, twin), changed(policy._guard)])
+    return result
 
 
 def _checked_round(

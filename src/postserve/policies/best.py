@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from postserve.changes import replaced, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels, ArmOptions, check_options
@@ -84,7 +85,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         self._phi_hat = self._teacher._phi_hat
         self._arm_set = self._teacher._arm_set
         for member in self._members.values():  # one map and one set of arms for all
-            member._arm_set = self._arm_set
+            member._arm_set, member._work = self._arm_set, self._work
             if isinstance(member, PoLinUCB):
                 member._phi_hat = self._phi_hat
         self._errors = dict.fromkeys(self._members, 0.0)
@@ -145,6 +146,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         title = f"BestPolicy, {name} decides: {learnt.policy}"
         return learnt._replace(policy=title, reward_errors=errors if self._judged else {})
 
+    @whole
     def refit_prior(self) -> None:
         """Learn the priors of all members' arms and of the map from the evidence now, from a cold start."""
         for member in self._members.values():
@@ -163,19 +165,19 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
         low, high = self._range if self._learnt else (reward, reward)
-        self._range = min(low, reward), max(high, reward)
+        low, high = min(low, reward), max(high, reward)
         # Few rounds let a member expect what rewards never are, and one such error would outweigh all others.
-        least, most = reward - self._range[1], reward - self._range[0]
+        least, most = reward - high, reward - low
         errors = {}
         for name, member in self._members.items():
             surprise = _surprise(member, x, slot, z_hat, reward)
             errors[name] = self._errors[name] + min(max(surprise, least), most) ** 2
         for member in self._members.values():
             member._credit(x, slot, z, reward, z_hat)
+        judged = {}
         if self._learnt:  # before the first reward no member knows the level of rewards
-            self._errors = errors
-            self._judged += 1.0
-        self._learnt += 1
+            judged = {"_errors": errors, "_judged": self._judged + 1.0}
+        self._work.append(replaced(self, _range=(low, high), _learnt=self._learnt + 1, **judged))
 
     def _regressions(self) -> list[ArmModels]:
         return [member._arms for member in self._members.values()]

@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from postserve.changes import TRIES, Guarded, one_version
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies import open_rounds
@@ -17,7 +18,7 @@ from postserve.types import Context, Decision, Decisions, FloatArray, IntArray
 from postserve.validation import generator
 
 
-class ChoosesFromX(ABC):
+class ChoosesFromX(Guarded, ABC):
     """Selection: scores every arm from x alone and takes the best, breaking ties at random."""
 
     _arm_set: ArmSet
@@ -32,20 +33,34 @@ class ChoosesFromX(ABC):
 
         x is one context, or has one row per arm in the order of `arms` (by default `self.arms`).
         """
-        arm_set = self._arm_set
-        if arms is None and not arm_set.by_row and self._x.is_ready(x):  # the common case, at half the price
-            seen, slots = cast(FloatArray, x), arm_set.all_slots
-        else:
-            seen, slots = _context(self, x, arms)
         if not isinstance(rng, np.random.Generator):
             generator(rng)  # which says what is wrong with it
-        return arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
+        guard = self._guard
+        for _ in range(TRIES):  # as `one_version` does, at half the price
+            version, arm_set = guard.version, self._arm_set
+            try:
+                if arms is None and not arm_set.by_row and self._x.is_ready(x):  # the common case
+                    seen, slots = cast(FloatArray, x), arm_set.all_slots
+                else:
+                    seen, slots = _context(self, x, arms)
+                decision = arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
+            except Exception:
+                if guard.version == version:
+                    raise
+            else:
+                if guard.version == version:
+                    return decision
+        with guard.lock:
+            guard.holder = 0
+            return self.select(x, rng, arms)
 
+    @one_version
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
         x, slots = _context(self, x, arms)
         return self._arm_set.over_all(slots, self._chances(self._scores(x, slots)))
 
+    @one_version
     def select_batch(
         self,
         X: Context,

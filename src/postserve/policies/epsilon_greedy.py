@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from postserve.changes import Guarded, one_version
 from postserve.errors import InvalidInput
 from postserve.policies.choosing import batch, draw
 from postserve.policies.describing import Description
@@ -34,15 +35,19 @@ class EpsilonGreedy(Persistent):
         if not isinstance(policy, Policy) or isinstance(policy, type) or hasattr(policy, "sees_z"):
             raise InvalidInput(f"policy is a {type(policy).__name__}, wanted one that chooses from x")
         self.policy = copy.deepcopy(policy)
+        if isinstance(self.policy, Guarded):
+            self._guard = self.policy._guard  # its changes are the wrapped policy's
         self.dim_x, self.dim_z = self.policy.dim_x, self.policy.dim_z
         self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)
 
+    @one_version
     def select(
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
         """Choose an eligible arm for x; changes nothing but rng."""
         return self._draw(self.propensities(x, arms), generator(rng))
 
+    @one_version
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
         return self._mixed(self.policy.propensities(x, arms), arms)
@@ -53,6 +58,7 @@ class EpsilonGreedy(Persistent):
         eligible = np.ones(len(greedy), bool) if arms is None else np.isin(everyone, arms)
         return np.asarray((1.0 - self.epsilon) * greedy + self.epsilon * eligible / eligible.sum())
 
+    @one_version
     def select_batch(
         self,
         X: npt.ArrayLike,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from postserve.changes import whole
 from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
@@ -85,6 +86,7 @@ class LinearPolicy(BasePolicy, abstract=True):
         """
         return describe(self, x_names, z_names)
 
+    @whole
     def refit_prior(self) -> None:
         """Learn the priors of arms and map from the evidence now, from a cold start."""
         self._arms.models.prior.refit(self._arms.models)
@@ -100,9 +102,13 @@ class LinearPolicy(BasePolicy, abstract=True):
         phi_hat = self._phi_hat
         if phi_hat is None:
             return None
-        taught, z_hat = phi_hat.is_taught(slot), phi_hat.predict_one(x, slot)
-        phi_hat.learn(x, slot, z)
-        return z_hat if taught else phi_hat.predict_one(x, slot)
+        if phi_hat.is_taught(slot):
+            z_hat = phi_hat.predict_one(x, slot)
+            self._work += phi_hat.prepare(x, slot, z)
+            return z_hat
+        effects, after = phi_hat.prepare_and_learn(x, slot, z)
+        self._work += effects
+        return after.predict_one(x, slot)
 
     def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
         phi_hat = self._phi_hat

@@ -48,7 +48,7 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        self._arms.learn(slot, x, reward=reward)
+        self._work += self._arms.prepare(slot, x, reward=reward)
 
     def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
         row: FloatArray = self._arms.stack(x)[0]
@@ -64,4 +64,4 @@ class LinUCB(ChoosesFromX, LinearPolicy):
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
-        self._arms.learn_batch(slots, self._arms.stack(X), rewards)
+        self._work += self._arms.prepare_batch(slots, self._arms.stack(X), rewards)

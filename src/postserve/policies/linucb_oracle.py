@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
+from postserve.changes import one_version
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmModels, ArmOptions, check_options
@@ -50,6 +51,7 @@ class LinUCBOracle(LinearPolicy):
         check_options(self, options)
         self._arms = ArmModels(n_arms, {"x": dim_x, "z": dim_z}, **options)
 
+    @one_version
     def select(
         self, x: Context, rng: np.random.Generator, *, z: Context, arms: Sequence[int] | None = None
     ) -> Decision:
@@ -57,11 +59,13 @@ class LinUCBOracle(LinearPolicy):
         u, slots = _seen(self, x, z, arms)
         return self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
 
+    @one_version
     def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
         """The probability of each of `self.arms` at (x, z), zero for arms that are not eligible."""
         u, slots = _seen(self, x, z, arms)
         return self._arm_set.over_all(slots, distribution(self._scores(u, slots)))
 
+    @one_version
     def select_batch(
         self,
         X: Context,
@@ -98,7 +102,7 @@ class LinUCBOracle(LinearPolicy):
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
-        self._arms.learn(slot, x, z, reward=reward)
+        self._work += self._arms.prepare(slot, x, z, reward=reward)
 
     def _rows_out(
         self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
@@ -113,7 +117,7 @@ class LinUCBOracle(LinearPolicy):
         if Z is None:
             super()._update_batch(X, slots, Z, rewards)
         else:
-            self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)
+            self._work += self._arms.prepare_batch(slots, self._arms.stack(X, Z), rewards)
 
 
 def _seen(

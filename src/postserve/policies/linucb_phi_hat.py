@@ -5,9 +5,11 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from postserve import confidence
+from postserve.changes import replaced
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmOptions
+from postserve.policies.phi_hat import PhiHat
 from postserve.policies.polinucb import PoLinUCB
 from postserve.protocols import ContextMap
 from postserve.state import Arrays, Stored
@@ -70,13 +72,14 @@ class LinUCBPhiHat(PoLinUCB):
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         """Its line 5: phi_hat learns; returns phi_hat_s(x_s), on which line 6 regresses."""
         if self.prediction == "after":
-            self._phi_hat.learn(x, slot, z)
-            error = self._map_error(x, slot)
-            z_hat: FloatArray | None = self._phi_hat.predict_one(x, slot)
+            effects, after = self._phi_hat.prepare_and_learn(x, slot, z)
+            self._work += effects
+            error = self._map_error(after, x, slot)
+            z_hat: FloatArray | None = after.predict_one(x, slot)
         else:
-            error = self._map_error(x, slot)
+            error = self._map_error(self._phi_hat, x, slot)
             z_hat = super()._observe(x, slot, z)
-        self._map_errors += error
+        self._work.append(replaced(self, _map_errors=self._map_errors + error))
         return z_hat
 
     def _credit(
@@ -87,7 +90,7 @@ class LinUCBPhiHat(PoLinUCB):
             z_hat = self._phi_hat.predict_one(x, slot)
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        self._arms.learn(slot, x, z_hat, reward=reward)
+        self._work += self._arms.prepare(slot, x, z_hat, reward=reward)
 
     def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
         assert z_hat is not None  # the map predicted it
@@ -99,7 +102,8 @@ class LinUCBPhiHat(PoLinUCB):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction without a z has an error too."""
-        self._map_errors += self._map_error(x, slot)
+        error = self._map_error(self._phi_hat, x, slot)
+        self._work.append(replaced(self, _map_errors=self._map_errors + error))
         return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
@@ -126,11 +130,11 @@ class LinUCBPhiHat(PoLinUCB):
             zeta = confidence.phi_hat_radius_closed_form(pulls=n, dim_u=dim_u, **common)
         return np.asarray(arms.multiplier * zeta)
 
-    def _map_error(self, x: FloatArray, slot: int) -> float:
+    def _map_error(self, phi_hat: PhiHat, x: FloatArray, slot: int) -> float:
         """e_s, where the radius needs it."""
         if self._arms.arm_radius not in ("determinant", "closed_form"):
             return 0.0
-        return self._phi_hat.learnt_radius(x, slot)
+        return phi_hat.learnt_radius(x, slot)
 
     def _forget(self, arms: float, map: float) -> None:
         super()._forget(arms, map)

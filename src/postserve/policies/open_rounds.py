@@ -4,6 +4,8 @@ Until z comes, a round counts in the widths of the map at x, and in those of the
 predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change. z may
 come in parts: entries that are not known yet are NaN, and the arm's row has what is expected in their place.
 A map that learns in stages learns from each part what the parts before it have not taught.
+
+All of this happens to a copy of the policy, which then takes its place (`changes.py`).
 """
 
 import copy
@@ -71,9 +73,11 @@ def _learn_z(
     z_hat: FloatArray | None
     if one is None or one.part is None or not _learns_in_stages(policy):
         z_hat = policy._observe(x, slot, z)
+        policy._apply()
         return z_hat
     with policy._phi_hat.having_learnt(one.part):
         z_hat = policy._observe(x, slot, z)
+    policy._apply()
     return z_hat if one.z_hat is None else one.z_hat
 
 
@@ -111,6 +115,7 @@ def credit(
             z = _completed(policy, x, slot, one.part, predicted)
             z_hat = predicted if z_hat is None else z_hat
     policy._fill_z_and_credit(x, slot, z, reward, z_hat)
+    policy._apply()
     if one is not None:
         close(policy, one)
     _follow(policy)
@@ -138,6 +143,7 @@ def _learn(
         policy._update(x, slot, z, reward)
     else:
         policy._fill_z_and_credit(x, slot, z, reward, _learn_z(policy, x, slot, z, one))
+    policy._apply()
 
 
 def update_batch(
@@ -156,6 +162,7 @@ def update_batch(
         return
     if all(one.part is None for one in found) or not _learns_in_stages(policy):
         policy._update_batch(X, slots, Z, rewards)
+        policy._apply()
     else:
         for i, (slot, one) in enumerate(zip(slots.tolist(), of_rows, strict=True)):
             _learn(policy, X[i], slot, None if Z is None else Z[i], float(rewards[i]), one)

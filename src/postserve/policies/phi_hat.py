@@ -3,10 +3,12 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
-from postserve.context_maps.base import SharedMap, spread_of
+from postserve.changes import Effect, Guarded, beside, commit, replaced_by
+from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
 from postserve.protocols import (
@@ -135,14 +137,23 @@ class PhiHat:
             raise InvalidInput(f"{what} fails ({error}), wanted a map that draws `size` times") from error
         return shaped(what, drawn, (size, len(slots), self._dim_z))
 
-    def learn(self, x: FloatArray, slot: int, z: FloatArray) -> None:
-        """z followed x where the arm in that slot was served."""
+    def prepare(self, x: FloatArray, slot: int, z: FloatArray) -> list[Effect]:
+        """z followed x where the arm in that slot was served: the effects of learning it."""
         if self._learnt_part is not None:
-            self.learn_part(x, slot, z, self._learnt_part)
-        elif self._for_all is not None:
-            self._for_all._learn(x, z)
-        else:
-            self.map.update(x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
+            return [partial(self.learn_part, x, slot, z, self._learnt_part)]
+        if self._for_all is not None:
+            return self._for_all._prepare(x, z)
+        return prepared(self.map, x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
+
+    def prepare_and_learn(self, x: FloatArray, slot: int, z: FloatArray) -> tuple[list[Effect], "PhiHat"]:
+        """The effects, and a copy that has learnt."""
+        phi_hat = beside(self.map) if isinstance(self.map, Guarded) else copy.deepcopy(self.map)
+        after = copy.copy(self)
+        vars(after).update({name: phi_hat for name, part in vars(self).items() if part is self.map})
+        commit(after.prepare(x, slot, z))
+        if isinstance(self.map, Guarded):
+            return [replaced_by(self.map, phi_hat)], after
+        return self.prepare(x, slot, z), after
 
     @property
     def learns_in_stages(self) -> bool:
@@ -179,12 +190,18 @@ class PhiHat:
         if self._counts_pending is not None:
             self._counts_pending.withdraw(x, self._ids(np.array([slot]))[0])
 
-    def learn_all(self, X: FloatArray, Z: FloatArray) -> bool:
-        """`learn` row by row if all arms share the map; returns whether they do."""
+    def prepare_all(self, X: FloatArray, Z: FloatArray) -> list[Effect] | None:
+        """`prepare` row by row if all arms share the map; None if they do not."""
         if self._for_all is None:
-            return False
-        self._for_all._learn_batch(X, Z)
-        return True
+            return None
+        twin = beside(self._for_all)
+        twin._learn_batch(X, Z)
+        return [replaced_by(self._for_all, twin)]
+
+    def settle(self) -> None:
+        """Renew the caches that can no longer be trusted."""
+        if isinstance(self.map, SharedMap | TaughtByArm):
+            self.map._settle()
 
     def try_rows(self, X: FloatArray, slots: IntArray) -> None:
         """Raise if a row cannot be learnt from: features of x may be a caller's own function."""

@@ -80,7 +80,7 @@ class PoLinTS(PoLinUCB):
 
     def _drawn_scores(self, x: FloatArray, slots: IntArray) -> Iterator[FloatArray]:
         """Line 3 in a draw: (x, phi(x))·w_a of each slot, phi and w_a being drawn; (draws, slots)."""
-        rng = np.random.default_rng([self.seed, self._arms.models.prior.updates])
+        rng = np.random.default_rng([self.seed, self._arms.models.updates])
         z_hat = self._phi_hat.predict(x, slots)
         if z_hat.ndim == 1:
             z_hat = np.repeat(z_hat[None], len(slots), axis=0)

@@ -108,7 +108,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
     ) -> None:
         """Line 5: w_hat_a by ridge regression on the observed z."""
-        self._arms.learn(slot, x, z, reward=reward)
+        self._work += self._arms.prepare(slot, x, z, reward=reward)
 
     def _radius(self, slots: IntArray) -> FloatArray:
         """Line 7: zeta_{t,a} of each arm; the map has its own radius."""
@@ -121,15 +121,15 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
         if z is None:
             self._fill_z_and_credit(x, slot, z, reward, None)
         else:
-            self._phi_hat.learn(x, slot, z)
+            self._work += self._phi_hat.prepare(x, slot, z)
             self._credit(x, slot, z, reward, None)
 
     @fast_path
     def _update_batch(
         self, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
     ) -> None:
-        if Z is not None and self._phi_hat.learn_all(X, Z):
-            self._arms.learn_batch(slots, self._arms.stack(X, Z), rewards)
+        if Z is not None and (effects := self._phi_hat.prepare_all(X, Z)) is not None:
+            self._work += effects + self._arms.prepare_batch(slots, self._arms.stack(X, Z), rewards)
         else:
             super()._update_batch(X, slots, Z, rewards)
 

@@ -32,7 +32,7 @@ class RobustPoLinUCB(PoLinUCB):
         """w_hat_a by least squares on what was observed and on what had been predicted."""
         if z_hat is None:
             raise InvalidInput("z_hat is None, wanted the prediction that observe() returned")
-        self._arms.learn(slot, x, z, z_hat, reward=reward)
+        self._work += self._arms.prepare(slot, x, z, z_hat, reward=reward)
 
     def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
         assert z_hat is not None  # the map predicted it

@@ -27,7 +27,7 @@ SUMS, CACHE = 0, 1
 """The two planes of what is stored: the sums, and what follows from them and the prior."""
 PULLS, LOG_DET, LOSS, AGE, SQUARES = 0, 1, 2, 3, 4
 """The columns of the tally; sums of y_o² from SQUARES on."""
-DENSE_COUNT, ROW_COUNT, GAP_COUNT = 0, 1, 2
+DENSE_COUNT, ROW_COUNT, GAP_COUNT, UPDATES = 0, 1, 2, 3
 OWNER, PREVIOUS = 0, 1
 LEVEL_PRECISION, LEVEL_MOMENT, LEVEL_RIDGE, LEVEL_SIZE = 0, 1, 2, 3
 """A_0 and c of a level that the models share, and lambda of their own intercepts; all 0 without a level."""
@@ -58,7 +58,7 @@ class Storage(NamedTuple):
     place: IntArray  # (models,)
     tally: FloatArray  # (models, SQUARES + outputs)
     prior: FloatArray  # (dim,), the diagonal of Lambda^{-1}
-    counts: IntArray  # (3,): dense models, rows in use, and rows among them without a model
+    counts: IntArray  # (4,): dense models, rows in use, rows among them without a model, and rows ever learnt
     symmetric: FloatArray  # (2, dense, dim·(dim + 1)/2), packed: gram, A^{-1}
     vectors: FloatArray  # (2, dense, outputs, dim): moment, weights
     owner: IntArray  # (dense,), the model of each
@@ -920,6 +920,7 @@ def learn_row(
     """
     tally, place, dim, outputs = storage.tally[model], storage.place[model], u.shape[0], y.shape[0]
     v, centred, value = work[:dim], work[dim : 2 * dim], work[3 * dim + outputs : 3 * dim + 2 * outputs]
+    storage.counts[UPDATES] += 1
     tally[PULLS] += 1.0
     for o in range(outputs):
         tally[SQUARES + o] += y[o] * y[o]
@@ -935,9 +936,9 @@ def learn_row(
     else:
         q = append(storage, model, u, y, work)
     tally[AGE] += 1.0
-    tally[LOSS] += abs(q)
+    tally[LOSS] += q if q >= 0.0 else np.inf
     tally[LOG_DET] += np.log1p(q)
-    return q, q >= 0.0 and tally[LOSS] <= MAX_LOSS and tally[AGE] < REFACTORISE_EVERY
+    return q, tally[LOSS] <= MAX_LOSS and tally[AGE] < REFACTORISE_EVERY
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")

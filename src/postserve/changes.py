@@ -1,0 +1,178 @@
+"""Changes that are whole, and readings of one version.
+
+A verb that changes an object first prepares: all that can fail is computed beside what is there, as a list of
+effects. `commit` then carries them all out in one call of compiled code, in which neither a signal nor
+another thread can come between two of them. So an object is always as it was before a verb or as it is after
+it. An effect is one of two: a kernel with its arguments, or attributes that get new values, which may be all
+those of a copy that was changed in its place (`whole`).
+
+A learner holds the object's lock, and a second one is refused (`Busy`). Readers need no lock: they look at
+the version before and after, and read again if it has changed meanwhile.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from operator import call
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+
+from postserve.errors import Busy
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Guarded")
+T = TypeVar("T")
+
+Effect: TypeAlias = Callable[[], Any]
+GUARD = "_guard"
+TRIES = 8
+"""After so many readings that a change came between, a reader takes the lock."""
+
+
+class Guard:
+    """Who changes an object, how often it was changed, and whether it is a copy that nobody else can see."""
+
+    __slots__ = ("beside", "holder", "lock", "version")
+
+    def __init__(self, version: int = 0) -> None:
+        self.lock = threading.Lock()
+        self.holder = 0  # the thread that learns; 0 for a reader
+        self.version = version
+        self.beside = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Guard":
+        return Guard(self.version)
+
+    def __reduce__(self) -> tuple[type["Guard"], tuple[int]]:
+        return Guard, (self.version,)
+
+    def refuse_second(self, item: object) -> None:
+        """Raise if the lock is a learner's, not a reader's."""
+        if self.holder:
+            names = {each.ident: each.name for each in threading.enumerate()}
+            name = names.get(self.holder, f"{self.holder}")
+            got = f"the {type(item).__name__} is being changed by thread {name}"
+            raise Busy(f"{got}, wanted one learner at a time: use one thread, or a lock around the verbs")
+
+
+class Guarded:
+    """Base of objects that change as a whole."""
+
+    _guard: Guard
+
+    def __new__(cls, *_args: Any, **_options: Any) -> Self:
+        item = super().__new__(cls)
+        item._guard = Guard()
+        return item
+
+    @property
+    def version(self) -> int:
+        """How often it was changed since it was made, or, in a copy, since the first one was."""
+        return self._guard.version
+
+    def _copy_to_change(self) -> Any:
+        """A copy that shares nothing that verbs change in place."""
+        return copy.deepcopy(self)
+
+
+def commit(effects: Iterable[Effect]) -> list[Any]:
+    """Carry out all effects, in one call of compiled code; returns what each returned."""
+    return list(map(call, effects))
+
+
+def lost_a_cache(results: list[Any]) -> bool:
+    """Whether a kernel says that a cache can no longer be trusted."""
+    return any(type(result) is tuple and not result[1] for result in results)
+
+
+def replaced(item: Any, **values: Any) -> Effect:
+    """The effect that attributes have new values."""
+    return partial(vars(item).update, values)
+
+
+def replaced_by(item: Any, twin: Any) -> Effect:
+    """The effect that an object becomes another one, but for its guard."""
+    return partial(vars(item).update, {name: value for name, value in vars(twin).items() if name != GUARD})
+
+
+def changed(guard: Guard) -> Effect:
+    """The effect that the version is the next one."""
+    return partial(setattr, guard, "version", guard.version + 1)
+
+
+def learning(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a verb a learner's: it holds the lock, and must commit by itself."""
+
+    @wraps(method)
+    def verb(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        guard = self._guard
+        if guard.lock.locked():
+            guard.refuse_second(self)
+        with guard.lock:
+            guard.holder = threading.get_ident()
+            return method(self, *args, **options)
+
+    return verb
+
+
+def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a verb whole: it changes a copy, which then takes the object's place.
+
+    Of a copy that nobody else can see yet, it changes the copy itself.
+    """
+
+    @wraps(method)
+    def verb(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        guard = self._guard
+        if guard.beside:
+            return method(self, *args, **options)
+        if guard.lock.locked():
+            guard.refuse_second(self)
+        with guard.lock:
+            guard.holder = threading.get_ident()
+            twin = beside(self)
+            result = method(twin, *args, **options)
+            commit([replaced_by(self, twin), changed(guard)])
+            return result
+
+    return verb
+
+
+def beside(item: S) -> S:
+    """A copy to be changed in place of an object; its verbs change it as it is."""
+    twin: S = item._copy_to_change()
+    twin._guard.beside = True
+    return twin
+
+
+def shallow(item: T) -> T:
+    """A copy that shares everything but its guard, if it has one; faster than `copy.copy`."""
+    twin = object.__new__(type(item))
+    vars(twin).update(vars(item))
+    if isinstance(twin, Guarded):
+        twin._guard = Guard(twin.version)
+    return twin
+
+
+def one_version(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Make a verb read one version: it is called again if the object has changed meanwhile."""
+
+    @wraps(method)
+    def verb(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        guard = self._guard
+        for _ in range(TRIES):
+            version = guard.version
+            try:
+                result = method(self, *args, **options)
+            except Exception:
+                if guard.version == version:
+                    raise
+            else:
+                if guard.version == version:
+                    return result
+        with guard.lock:
+            guard.holder = 0
+            return method(self, *args, **options)
+
+    return verb
