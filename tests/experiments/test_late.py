@@ -1,5 +1,6 @@
 """Late rewards as a figure: the generator of shows, the filter by brute force, and the policies by hand."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from postserve import LinUCB, RotatingEnvironment, simulate
 from postserve.experiments.figures.late import anchor, filtering, policies, shows, worlds
-from postserve.types import FloatArray, IntArray
+from postserve.types import Decision, FloatArray, IntArray
 
 SMALL = shows.Setting(past=15, alive=3, days=8, decisions=4)
 
@@ -151,6 +152,27 @@ def test_every_contender_plays_with_delays(contender: Any) -> None:
         env = worlds.environment(50, own_weights, 60, 0)
         run = simulate(contender.maker(env), env, 60, 0, z_delay=2, reward_delay=20)
         assert len(run.regret) == 60
+
+
+def test_z_comes_with_the_reward_where_that_is_earlier() -> None:
+    """At delay 0 both come at once, in one update, so that no policy waits for z there."""
+    for reward_delay, z_delay in ((0, 0), (7, 7), (20, 20), (500, 20)):
+        wanted = {"z_delay": z_delay, "reward_delay": reward_delay}
+        assert worlds.FULL.delays(reward_delay) == wanted
+
+    served: list[int] = []
+
+    class Waits:
+        def select(self, x: FloatArray, rng: np.random.Generator, arms: Any = None) -> Decision:
+            served.append(0)
+            return Decision(int(arms[0]), 1.0)
+
+        def update(self, x: FloatArray, arm: int, z: FloatArray, reward: float) -> None:
+            served[-1] += 1
+
+    make = partial(worlds.environment, 50, 0.0, 30)
+    worlds.late_regret(make, lambda env: Waits(), {**worlds.FULL.delays(0)}, 30, 0)
+    assert served == [1] * 30
 
 
 def test_whole_traces_at_once_are_better_than_waiting_for_them() -> None:

@@ -31,8 +31,9 @@ def settings(size: Size) -> dict[str, str]:
     when, shows = w.times(size), a.QUICK if size.quick else a.FULL
     return {
         "world": f"10 arms alive, each for {when.lifetime:,} rounds; x is N(0, I) in 5 dimensions, z in 4, "
-        "phi_a = phi_0 + a part of the arm's own, noises 1; z comes after "
-        f"{when.z_delay} rounds, the reward after the rounds that columns name, but not before z",
+        "phi_a = phi_0 + a part of the arm's own, noises 1; the reward "
+        f"comes after the rounds that columns name, z after {when.z_delay} rounds, or with the reward if "
+        "that is earlier",
         "weights": "of length 1 for x and for z, the same for all arms (shared), or with a part of length "
         f"{w.OWN_WEIGHTS} of each arm's own (own): there, weights are hybrid in all policies",
         "baselines": f"{p.X_ONLY} learns from rewards alone. The best signal is the entry of z with the "

@@ -21,6 +21,10 @@ class Times(NamedTuple):
     shared: tuple[int, ...]
     own: tuple[int, ...]
 
+    def delays(self, reward_delay: int) -> dict[str, int]:
+        """Those of `simulate`: z never comes after the reward, which is known at once with delay 0."""
+        return {"z_delay": min(self.z_delay, reward_delay), "reward_delay": reward_delay}
+
 
 FULL = Times(1000, 20, (0, 500, 1000, 2000), (500, 1000))
 QUICK = Times(100, 2, (0, 50), (50,))
@@ -44,14 +48,14 @@ def environment(lifetime: int, own_weights: float, horizon: int, seed: int) -> R
 
 
 def cells(size: Size, seeds: list[int]) -> list[Cell]:
-    lifetime, z_delay, *_ = when = times(size)
+    when = times(size)
     places = [(shared(delay), 0.0, delay) for delay in when.shared]
     places += [(own(delay), OWN_WEIGHTS, delay) for delay in when.own]
     found = []
     for place, own_weights, delay in places:
-        make = partial(environment, lifetime, own_weights, size.horizon)
+        make = partial(environment, when.lifetime, own_weights, size.horizon)
         for contender in p.CONTENDERS:
-            delays = {"z_delay": z_delay, "reward_delay": delay, "announce": contender in p.ANNOUNCED}
+            delays = {**when.delays(delay), "announce": contender in p.ANNOUNCED}
             measure = partial(late_regret, make, contender.maker, delays)
             example = make(0)
             examples = example, contender.maker(example)
