@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import HybridMap, InvalidInput, load
+from postserve import HybridMap, InvalidInput, RidgeMap, load
 from postserve.types import FloatArray
 
 ARMS = [0, 1, 2, 7]
@@ -85,3 +85,15 @@ def test_what_was_not_announced_cannot_be_withdrawn() -> None:
     phi_hat.expect([1.0, 2.0], 0)
     with pytest.raises(InvalidInput, match="wanted one that was announced"):
         phi_hat.withdraw([1.0, 2.0], 1)
+
+
+@pytest.mark.parametrize("phi_hat", [HybridMap(2, 1), RidgeMap(2, 1)], ids=["hybrid", "ridge"])
+@pytest.mark.parametrize("announced", [0.0, -0.0])
+def test_negative_zero_is_zero(phi_hat: Any, announced: float, tmp_path: Path) -> None:
+    phi_hat = copy.deepcopy(phi_hat)
+    phi_hat.expect([1.0, announced], 0)
+    phi_hat.save(tmp_path / "map")
+    for each in (phi_hat, load(tmp_path / "map")):
+        each.withdraw([1.0, -announced], 0)
+        with pytest.raises(InvalidInput, match="wanted one that was announced"):
+            each.withdraw([1.0, announced], 0)

@@ -391,9 +391,10 @@ def test_batches_find_the_same_best_by_products_and_in_turn() -> None:
         assert np.array_equal(one, other)
 
 
-def test_who_asks_for_a_model_that_is_gone_is_told() -> None:
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_who_asks_for_a_model_that_is_gone_is_told(order: tuple[int, ...]) -> None:
     """As a thread does that took the arms before another removed one: no kernel checks its indices."""
-    models, slots, u = RidgeModels(3, {"x": 2}, ridge=1.0), np.arange(3), np.ones((1, 2))
+    models, slots, u = RidgeModels(3, {"x": 2}, ridge=1.0), np.array(order), np.ones((1, 2))
     models.remove(0)
     everything = slice(0, 2)
     for ask in (

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import postserve
@@ -61,6 +63,28 @@ def test_a_reward_finds_the_round_by_the_part_that_came() -> None:
 def test_a_ragged_z_is_refused_in_words(ragged: Any) -> None:
     with pytest.raises(InvalidInput, match="z "):
         with_a_round_out().observe(X, 0, ragged)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series])
+def test_a_part_of_z_may_be_anything_that_z_may_be(kind: Any) -> None:
+    policy, twin = with_a_round_out(), with_a_round_out()
+    for part in ([1.0, NAN], [NAN, 2.0]):
+        policy.observe(X, 0, kind(part))
+    twin.observe(X, 0, kind([1.0, 2.0]))
+    assert same(snapshot(policy), snapshot(twin))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [np.ma.masked_array([1.0, NAN], mask=[True, False]), pd.Series(["a", NAN]), {"a": 1.0, "b": NAN}],
+    ids=["masked", "text", "names"],
+)
+def test_a_part_that_is_not_numbers_is_refused_in_words(part: Any) -> None:
+    policy = with_a_round_out()
+    before = snapshot(policy)
+    with pytest.raises(InvalidInput, match=r"z has .*wanted"):
+        policy.observe(X, 0, part)
+    assert same(before, snapshot(policy))
 
 
 @pytest.mark.parametrize("taught", [0, 1])

@@ -42,7 +42,7 @@ class RowSum:
 
     def add(self, u: FloatArray) -> None:
         """One more row."""
-        self.rows[u.tobytes()] += 1
+        self.rows[_key(u)] += 1
         self.count += 1
         if self.count == 1:
             self._renew()
@@ -53,7 +53,7 @@ class RowSum:
 
     def take(self, u: FloatArray) -> None:
         """One row less. The sum is renewed once half of its rows are gone, so that errors cannot add up."""
-        key, row = u.tobytes(), self._from_origin(u)
+        key, row = _key(u), self._from_origin(u)
         self.rows[key] -= 1
         if not self.rows[key]:
             del self.rows[key]
@@ -182,7 +182,7 @@ class PendingModels(Generic[M]):
 
     def has(self, model: int, u: FloatArray) -> bool:
         """Whether such a row is announced."""
-        return model in self._sums and u.tobytes() in self._sums[model].rows
+        return model in self._sums and _key(u) in self._sums[model].rows
 
     def withdraw(self, model: int, u: FloatArray) -> None:
         """A row that was announced is no more: it was learnt, or nothing will come of it."""
@@ -297,6 +297,10 @@ def restored(models: M, stored: Stored, dim: int) -> M | PendingModels[M]:
     for model, u in zip(at.tolist(), stored.take("pending_rows", (len(at), dim)), strict=True):
         widths = announce(widths, model, u)
     return widths
+
+
+def _key(u: FloatArray) -> bytes:
+    return (u + 0.0).tobytes()  # -0 is 0
 
 
 def _own(models: RidgeModels | HybridModels) -> Regressions:

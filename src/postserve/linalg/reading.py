@@ -12,8 +12,8 @@ from postserve.types import FloatArray, IntArray
 
 
 def present(storage: Storage, models: IntArray) -> Storage:
-    """The storage, if it has all of these models, in rising order: another thread may have removed some."""
-    if len(models) and models[-1] >= len(storage.place):
+    """The storage, if it has all of these models: another thread may have removed some."""
+    if len(models) and models[models.argmax()] >= len(storage.place):  # `max` takes ten times as long
         raise RuntimeError("an arm was removed while this was read, wanted arms that stay")
     return storage
 

@@ -142,9 +142,7 @@ class Regressions:
 
         `radius` has one entry per model, or one for all.
         """
-        n, storage = len(models), self.storage
-        if n and models[-1] >= len(storage.place):
-            present(storage, models)  # raises and says why
+        n, storage = len(models), present(self.storage, models)
         scores, size = np.empty(n), 4 * n + self.dim + self._packed_size
         work = _work
         if len(work) < size:

@@ -72,7 +72,8 @@ class ChoosesFromX(Guarded, ABC):
         """Select in every round of a batch, without learning in between.
 
         If `sequential`, each round is chosen as if the ones before it had been announced by `expect`, so that
-        a cohort spreads out; afterwards the policy is as before.
+        a cohort spreads out; afterwards the policy is as before. It is copied for that: no other thread may
+        learn or announce rounds meanwhile.
         """
         arm_set, rng = self._arm_set, generator(rng)
         slots = arm_set.eligible(arms)

@@ -69,7 +69,8 @@ class EpsilonGreedy(Persistent):
     ) -> Decisions:
         """Select in every round of a batch, without learning in between.
 
-        If `sequential`, each round is chosen as if the ones before it had been announced by `expect`.
+        If `sequential`, each round is chosen as if the ones before it had been announced by `expect`. The
+        policy is copied for that: no other thread may learn or announce rounds meanwhile.
         """
         rng = generator(rng)
         if sequential:

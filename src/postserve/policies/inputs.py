@@ -50,11 +50,11 @@ class Inputs:
 
     def has_gaps(self, value: Any) -> bool:
         """Whether some entries are NaN, and others are not: a part of what the models see."""
-        if self.dim is None or self.features is not None or not isinstance(value, Sequence | np.ndarray):
+        if self.dim is None or self.features is not None or self.is_ready(value):
             return False
         try:
             array = np.asarray(value)
-        except ValueError:  # rows of different lengths, which are refused as any other z is
+        except (ValueError, TypeError, RuntimeError):  # no array, which is refused as any other z is
             return False
         if array.ndim != 1 or array.dtype.kind != "f":
             return False
@@ -63,6 +63,7 @@ class Inputs:
 
     def part(self, value: Any) -> FloatArray:
         """A value with gaps, checked where it has none."""
+        refuse_masked(self.name, value)
         missing = np.isnan(np.asarray(value, dtype=np.float64))
         filled = vector(self.name, np.where(missing, 0.0, value), self.dim)
         return np.where(missing, np.nan, filled)

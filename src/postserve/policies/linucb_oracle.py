@@ -77,7 +77,8 @@ class LinUCBOracle(LinearPolicy):
     ) -> Decisions:
         """Select in every round of a batch, without learning in between.
 
-        If `sequential`, each round is chosen as if the ones before it, with their z, had been announced.
+        If `sequential`, each round is chosen as if the ones before it, with their z, had been announced. The
+        policy is copied for that: no other thread may learn or announce rounds meanwhile.
         """
         arm_set, rng = self._arm_set, generator(rng)
         eligible = arm_set.eligible(arms)
