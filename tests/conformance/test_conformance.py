@@ -100,6 +100,7 @@ MAPS: dict[str, Make] = {
     "HybridMap-pair": lambda: HybridMap(3, 2, ridge=(0.5, 2.0), intercept=True),
     "StagedMap": lambda: StagedMap([RidgeMap(3, 1), HybridMap(4, 1)]),
     "StagedMap-three": lambda: StagedMap([HybridMap(3, 1), HybridMap(4, 2), RidgeMap(6, 2, ridge=0.5)]),
+    "StagedMap-apart": lambda: StagedMap([HybridMap(3, 1), RidgeMap(3, 1), RidgeMap(4, 1)]),
     "StagedMap-one": lambda: StagedMap([PerArmMap(ridge_map())]),
     "PerArmMap-staged": lambda: PerArmMap(StagedMap([RidgeMap(3, 1), RidgeMap(4, 1)])),
     "PerArmMap-best": lambda: PerArmMap(BestMap([ridge_map(), ridge_map(features=squares)])),

@@ -1,6 +1,7 @@
 """z in stages, against a regression of each stage by hand: in any order of arrival, alone and in policies."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,22 @@ STARTS = [0, 1, 3]
 RIDGE = 0.7
 
 
-def staged(kind: Any = RidgeMap) -> StagedMap:
-    dims = [(DIM_X + start, size) for start, size in zip(STARTS, SIZES, strict=True)]
+X_ALONE, ONE_STAGE = (0, 0, 0), (0, 0, 1)
+"""How many entries of z each map is told, where it is not told all before its stage."""
+
+
+def staged(kind: Any = RidgeMap, told: Sequence[int] = STARTS) -> StagedMap:
+    dims = [(DIM_X + n, size) for n, size in zip(told, SIZES, strict=True)]
     return StagedMap([kind(dim_x, dim_z, ridge=RIDGE) for dim_x, dim_z in dims])
 
 
 class Truth:
     """One dense regression per stage, on (x, earlier stages) or on a common part of it and one per arm."""
 
-    def __init__(self, hybrid: bool) -> None:
-        self.hybrid = hybrid
+    def __init__(self, hybrid: bool, told: Sequence[int] = STARTS) -> None:
+        self.hybrid, self.told = hybrid, told
         blocks = 1 + len(ARMS) if hybrid else 1
-        dims = [blocks * (DIM_X + start) for start in STARTS]
+        dims = [blocks * (DIM_X + n) for n in told]
         self.precision = [RIDGE * np.eye(dim) for dim in dims]
         self.moment = [np.zeros((dim, size)) for dim, size in zip(dims, SIZES, strict=True)]
 
@@ -55,7 +60,7 @@ class Truth:
 
     def learn(self, stage: int, x: FloatArray, arm: int, z: FloatArray) -> None:
         start = STARTS[stage]
-        f = self.lift(np.concatenate([x, z[:start]]), arm)
+        f = self.lift(np.concatenate([x, z[: self.told[stage]]]), arm)
         self.precision[stage] += f[:, None] * f
         self.moment[stage] += f[:, None] * z[start : start + SIZES[stage]]
 
@@ -67,7 +72,7 @@ class Truth:
     def complete(self, x: FloatArray, arm: int, z: FloatArray) -> FloatArray:
         row = x
         for stage, (start, size) in enumerate(zip(STARTS, SIZES, strict=True)):
-            f = self.lift(row, arm)
+            f = self.lift(row[: DIM_X + self.told[stage]], arm)
             mean = f @ np.linalg.solve(self.precision[stage], self.moment[stage])
             known = z[start : start + size]
             row = np.concatenate([row, np.where(np.isnan(known), mean, known)])
@@ -79,7 +84,9 @@ class Truth:
         total = np.zeros((0, 0))
         for stage, (start, size) in enumerate(zip(STARTS, SIZES, strict=True)):
             inverse = np.linalg.inv(self.precision[stage])
-            basis = np.array([self.lift(row, arm) for row in np.eye(DIM_X + start)])
+            basis = np.zeros((DIM_X + start, len(inverse)))
+            for i, row in enumerate(np.eye(DIM_X + self.told[stage])):
+                basis[i] = self.lift(row, arm)
             A = basis @ inverse @ basis.T
             slopes = (basis @ inverse @ self.moment[stage])[DIM_X:].T
             f = mean[: DIM_X + start]
@@ -121,22 +128,26 @@ def parts_of(z: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     return [np.where(has, z, NAN) for has in known]
 
 
-def stages_in(part: FloatArray) -> int:
-    gaps = np.isnan(part)
-    return sum(not gaps[: start + size].any() for start, size in zip(STARTS, SIZES, strict=True))
+def stages_in(part: FloatArray | None, told: Sequence[int]) -> set[int]:
+    gaps = np.full(DIM_Z, True) if part is None else np.isnan(part)
+    needed = [np.r_[:n, start : start + size] for n, start, size in zip(told, STARTS, SIZES, strict=True)]
+    return {k for k, entries in enumerate(needed) if not gaps[entries].any()}
 
 
 @pytest.mark.parametrize("kind", [RidgeMap, HybridMap])
-def test_stages_are_regressions_in_any_order_of_arrival(kind: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [STARTS, X_ALONE, ONE_STAGE], ids=["all", "x alone", "one stage"])
+def test_stages_are_regressions_in_any_order_of_arrival(
+    kind: Any, told: Sequence[int], tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
-    phi_hat, other, truth = staged(kind), staged(kind), Truth(kind is HybridMap)
+    phi_hat, other, truth = staged(kind, told), staged(kind, told), Truth(kind is HybridMap, told)
     waiting: list[Any] = [(x, arm, None, parts_of(z, rng)) for x, arm, z in rounds(25, rng)]
     turn = 0
     while waiting:  # parts of several rounds, in turn
         x, arm, before, (part, *rest) = waiting.pop(int(rng.integers(len(waiting))))
         learner = phi_hat if turn % 3 else other
         learner.learn_stages(x, arm, part, before)
-        for stage in range(0 if before is None else stages_in(before), stages_in(part)):
+        for stage in stages_in(part, told) - stages_in(before, told):
             truth.learn(stage, x, arm, part)
         if rest:
             waiting.append((x, arm, part, rest))
@@ -262,6 +273,26 @@ def test_a_reward_before_the_last_stage_completes_z() -> None:
     assert same(snapshot(one), snapshot(other))
 
 
+@pytest.mark.parametrize("missing_z", ["impute", "drop"])
+@pytest.mark.parametrize("told", [X_ALONE, ONE_STAGE])
+def test_what_is_known_teaches_where_the_reward_closes_the_round(told: Sequence[int], missing_z: Any) -> None:
+    """Each output from the rounds that have it, whichever parts these are."""
+    rng, truth = np.random.default_rng(8), Truth(hybrid=True, told=told)
+    policy: Any = PoLinUCB(len(ARMS), staged(HybridMap, told), ridge=2.0, missing_z=missing_z)
+    for x, arm, z in rounds(20, rng):
+        policy.expect(x, arm)
+        known = rng.random(DIM_Z) < 0.6
+        known[rng.integers(DIM_Z)] = False
+        known[rng.choice(np.flatnonzero(~known)) - 1] = True  # some, not all
+        part = np.where(known, z, NAN)
+        policy.observe(x, arm, part)
+        policy.credit(x, arm, None, float(z.sum()))
+        for stage in stages_in(part, told):
+            truth.learn(stage, x, arm, part)
+    assert policy._open is None
+    require_equal(policy.context_map, truth, rng)
+
+
 def test_a_part_that_contradicts_is_refused_and_changes_nothing() -> None:
     rng = np.random.default_rng(7)
     policy = make_policy()
@@ -296,7 +327,11 @@ def test_a_map_of_ones_own_that_fails_leaves_all_as_they_were() -> None:
         ([], "maps is [], wanted a list of context maps, one per stage of z"),
         ("maps", "maps is 'maps', wanted"),
         ([RidgeMap(1, 1), 3], "maps[1] is a int, wanted a context map"),
-        ([RidgeMap(2, 1), RidgeMap(2, 1)], "maps[1] has dim_x 2, wanted 3: x and the stages before it"),
+        (
+            [RidgeMap(2, 1), RidgeMap(2, 2), RidgeMap(4, 1)],
+            "maps[2] has dim_x 4, wanted 5: x and the stages before it, or 2 or 3 for fewer stages",
+        ),
+        ([RidgeMap(2, 1), RidgeMap(1, 1)], "maps[1] has dim_x 1, wanted 3: x and the stages before it, or 2"),
     ],
 )
 def test_stages_that_do_not_follow_each_other_are_refused(maps: Any, message: str) -> None:

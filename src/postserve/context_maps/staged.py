@@ -1,4 +1,4 @@
-"""z that comes in stages: one map per stage, which is told x and the stages before it."""
+"""z that comes in stages: one map per stage, which is told x and stages before it."""
 
 import copy
 import math
@@ -24,8 +24,9 @@ from postserve.validation import whole_numbers as ids_of
 class StagedMap(MadeOfMaps, TaughtByArm):
     """phi_hat where z comes in stages, z = (z_1, …, z_K): map k predicts z_k from (x, z_1, …, z_{k-1}).
 
-    So map k has dim_x + dim z_1 + … + dim z_{k-1} inputs. It learns from the rounds whose first k stages are
-    known (`learn_stages`), and the beginning of a z tells what to expect of its end (`complete`). From x
+    So map k has dim_x + dim z_1 + … + dim z_{k-1} inputs; with fewer it is told fewer of the first stages,
+    and with dim_x inputs x alone. It learns from the rounds in which its stage and those it is told are known
+    (`learn_stages`), and the beginning of a z tells what to expect of its end (`complete`). From x
     alone each stage is predicted at the predicted stages before it. That is the posterior mean, and `spread`
     the posterior standard deviation, if members are linear in their inputs and know their posterior, as
     `RidgeMap` and `HybridMap` do with their defaults and without features; for other members both are
@@ -113,7 +114,8 @@ class StagedMap(MadeOfMaps, TaughtByArm):
             inputs = rows
             for k, (each, stage) in enumerate(zip(self.maps, self._stages, strict=True)):
                 what = f"maps[{k}].sample(x, arms, rng)"
-                one[:, stage] = matrix(what, each.sample(inputs, ids, rng), len(ids), each.dim_z)
+                found = each.sample(inputs[:, : each.dim_x], ids, rng)
+                one[:, stage] = matrix(what, found, len(ids), each.dim_z)
                 inputs = np.concatenate([inputs, one[:, stage]], axis=1)
         return drawn[0] if size is None else drawn
 
@@ -130,8 +132,8 @@ class StagedMap(MadeOfMaps, TaughtByArm):
     ) -> None:
         """Learn from z as far as it is known, NaN elsewhere, except what was learnt from `before`.
 
-        `before` is what was known of this z when it was learnt from last. A stage is learnt when it and all
-        stages before it are known.
+        `before` is what was known of this z when it was learnt from last. A stage is learnt when it and the
+        stages that its map is told are known.
         """
         x, arm, z = vector("x", x, self.dim_x), integer("arm", arm, least=0), _part(z, self.dim_z)
         known = None if before is None else _part(before, self.dim_z)
@@ -140,9 +142,10 @@ class StagedMap(MadeOfMaps, TaughtByArm):
     def _prepare_stages(
         self, x: FloatArray, arm: int, z: FloatArray, before: FloatArray | None
     ) -> list[Effect]:
-        first = 0 if before is None else self._n_known(before)
-        new = range(first, self._n_known(z))
-        inputs = {k: np.concatenate([x, z[: self._stages[k].start]]) for k in new}
+        learnt = () if before is None else self._known(before)
+        new = [k for k in self._known(z) if k not in learnt]
+        row = np.concatenate([x, z])
+        inputs = {k: row[: self.maps[k].dim_x] for k in new}
         for k in new:
             self._predict(k, inputs[k][None], [arm])  # features of x may be a caller's own, and fail
         return self._effects({k: (inputs[k], arm, z[self._stages[k]]) for k in new})
@@ -166,22 +169,23 @@ class StagedMap(MadeOfMaps, TaughtByArm):
         rows = context_rows(x, self.dim_x, ids)
         return (rows if len(rows) == len(ids) else np.repeat(rows, len(ids), axis=0)), ids
 
-    def _n_known(self, z: FloatArray) -> int:
-        """How many stages are known before the first that is not."""
-        gaps = [k for k, stage in enumerate(self._stages) if np.isnan(z[stage]).any()]
-        return gaps[0] if gaps else len(self.maps)
+    def _known(self, z: FloatArray) -> list[int]:
+        """The stages that are known, with those that their maps are told."""
+        gaps = np.isnan(z)
+        told = [each.dim_x - self.dim_x for each in self.maps]
+        return [k for k, at in enumerate(self._stages) if not (gaps[at].any() or gaps[: told[k]].any())]
 
     def _predict(self, k: int, rows: FloatArray, ids: list[int]) -> FloatArray:
         """Stage k, checked: the map may be a user's own."""
         what, each = f"maps[{k}].predict(x)", self.maps[k]
         with errors_as_invalid_input(f"{what} fails", "a map that predicts its stage from every x"):
-            found = each.predict(rows, ids)
+            found = each.predict(rows[:, : each.dim_x], ids)
         return matrix(what, found, len(ids), each.dim_z)
 
     def _spread(self, k: int, rows: FloatArray, ids: list[int]) -> FloatArray:
-        return matrix(
-            f"maps[{k}].spread(x)", spread_of(self.maps[k], rows, ids), len(ids), self.maps[k].dim_z
-        )
+        each = self.maps[k]
+        found = spread_of(each, rows[:, : each.dim_x], ids)
+        return matrix(f"maps[{k}].spread(x)", found, len(ids), each.dim_z)
 
     def _longer_root(self, k: int, rows: FloatArray, ids: list[int], root: FloatArray) -> FloatArray:
         """R of the covariance R R^T of the stages up to k, from that of the stages before it, for each arm.
@@ -214,15 +218,15 @@ class StagedMap(MadeOfMaps, TaughtByArm):
 def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
     if isinstance(maps, str) or not isinstance(maps, Sequence) or not maps:
         raise InvalidInput(f"maps is {maps!r:.60}, wanted a list of context maps, one per stage of z")
-    wanted = None
     for k, each in enumerate(maps):
         if not isinstance(each, ContextMap) or isinstance(each, type):
             raise InvalidInput(f"maps[{k}] is a {type(each).__name__}, wanted a context map")
-        if wanted is not None and each.dim_x != wanted:
-            raise InvalidInput(
-                f"maps[{k}] has dim_x {each.dim_x}, wanted {wanted}: x and the stages before it"
-            )
-        wanted = each.dim_x + each.dim_z
+    told = np.cumsum([maps[0].dim_x, *(each.dim_z for each in maps)]).tolist()  # x, x and the first stage, …
+    for k, each in enumerate(maps):
+        *fewer, most = told[: k + 1]
+        if each.dim_x not in (most, *fewer):
+            wanted = f"{most}: x and the stages before it, or {' or '.join(map(str, fewer))} for fewer stages"
+            raise InvalidInput(f"maps[{k}] has dim_x {each.dim_x}, wanted {wanted}")
     return maps
 
 
