@@ -140,7 +140,8 @@ _phi_hat, _polinucb, _robust, _best = (
 )
 
 # The palette of Okabe and Ito, with grey and wine; dashes distinguish what prints alike. Optimism is over the
-# weights alone (plugin), but for JOINT: over phi too, the literal line 3.
+# weights alone (plugin), but for JOINT, over phi too, the literal line 3, and POSTERIOR, over both by their
+# posterior.
 RANDOM = Contender("Random", _random, "#999999")
 X_ONLY = Contender("LinUCB(x)", _linucb, "#E69F00")
 X_AND_FEATURES = Contender("LinUCB(x, h(x))", _on_features, "#D55E00", DASHED)
@@ -151,6 +152,7 @@ BEFORE = Contender("LinUCB(phi_hat, before)", _phi_hat, "#0072B2")
 AFTER = Contender("LinUCB(phi_hat, after)", _phi_hat, "#56B4E9", DASHED).with_options(prediction="after")
 POLINUCB = Contender("poLinUCB", _polinucb, "#009E73")
 JOINT = Contender("poLinUCB, joint", _polinucb, "#009E73", DOTTED).with_options(optimism="joint")
+POSTERIOR = Contender("poLinUCB, posterior", _polinucb, "#332288", DASHED).with_options(optimism="posterior")
 ROBUST = Contender("RobustPoLinUCB", _robust, "#661100", DOTTED)
 BEST = Contender("BestPolicy", _best, "#332288")
 ORACLE = Contender("LinUCB(x, z), oracle", _oracle, "#000000", DOTTED)

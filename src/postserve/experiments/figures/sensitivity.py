@@ -28,7 +28,8 @@ place = "{} = {:g}".format  # the environment's name in the table
 DIM_X, N_ARMS = 20, 5
 OURS, X_ONLY = c.POLINUCB.evidence, c.X_ONLY.evidence
 PHI_HAT, OTHERS = (c.BEFORE.evidence, c.AFTER.evidence), (c.ROBUST.evidence, c.ORACLE.evidence)
-CONTENDERS = (X_ONLY, *PHI_HAT, c.POLINUCB, OURS, *OTHERS)
+POSTERIOR = c.POSTERIOR.evidence
+CONTENDERS = (X_ONLY, *PHI_HAT, c.POLINUCB, OURS, POSTERIOR, *OTHERS)
 
 
 class Sweep(NamedTuple):
@@ -101,7 +102,8 @@ def settings(size: Size) -> dict[str, str]:
         "world": "polynomial phi, x uniform on [-10, 10]^20, z in 5 dimensions, 5 arms, the map is given "
         "h; one thing varies at a time",
         "unlearnable": "phi mixes the polynomial part with cos(25 x), of which the map has no feature",
-        "policies": f"with the learnt prior; poLinUCB also with ridge 1, radius {c.PAPER_RADIUS}",
+        "policies": f"with the learnt prior; poLinUCB also with ridge 1, radius {c.PAPER_RADIUS}; posterior: "
+        "with optimism over phi and the weights by their posterior",
     }
 
 
@@ -134,6 +136,7 @@ def claims(study: Study) -> list[Claim]:
         compared(study, c.ORACLE.evidence, OURS, study.horizon, [noisy]),
         compared(study, OURS, c.BEFORE.evidence, study.horizon, [noisy, hidden]),
         compared(study, c.ROBUST.evidence, OURS, study.horizon, [noisy, hidden]),
+        compared(study, POSTERIOR, OURS, study.horizon, study.environments),
     ]
 
 
