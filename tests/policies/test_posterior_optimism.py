@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from postserve import InvalidInput, KnownMap, LinUCBPhiHat, PerArmMap, PoLinUCB, RidgeMap, RobustPoLinUCB
+from postserve import (
+    HybridMap,
+    InvalidInput,
+    KnownMap,
+    LinUCBPhiHat,
+    PerArmMap,
+    PoLinUCB,
+    RidgeMap,
+    RobustPoLinUCB,
+)
 from postserve.confidence import expected_maximum
 from postserve.types import FloatArray
 
@@ -144,6 +153,30 @@ def test_a_users_map_has_its_radius_in_all_directions() -> None:
     w, inverse = policy.weights[0, u], policy._arms.models.inverse_of(np.array([0]))[0]
     variance = widths[0] ** 2 + 4.5 * (w @ w + inverse[1, 1] + inverse[2, 2])
     assert policy._scores(np.ones(1), np.arange(2))[0] == pytest.approx(means[0, 0] + np.sqrt(variance))
+
+
+@pytest.mark.parametrize("announced", [False, True])
+def test_a_hybrid_map_is_asked_for_both_at_once_with_the_same_bits(announced: bool) -> None:
+    policy, rng = taught(PoLinUCB(ARMS, HybridMap(DIM_X, DIM_Z), optimism="posterior"), 0)
+    x, slots = rng.normal(size=DIM_X), np.arange(ARMS)
+    if announced:
+        policy.expect(x, 1)
+    for asked in (x, rng.normal(size=(ARMS, DIM_X))):
+        z_hat, spread = policy._phi_hat.spread(asked, slots)
+        phi_hat: Any = policy.context_map
+        np.testing.assert_array_equal(z_hat, phi_hat.predict(asked, range(ARMS)))
+        np.testing.assert_array_equal(spread, phi_hat.spread(asked, range(ARMS)))
+
+
+@pytest.mark.parametrize("verb", ["predict", "spread"])
+def test_a_subclass_of_hybrid_map_is_asked_as_it_answers(verb: str) -> None:
+    def answer(self: HybridMap, x: Any, arms: Any = (0,)) -> FloatArray:
+        return np.full((len(arms), DIM_Z), 7.0)
+
+    own = type("Own", (HybridMap,), {verb: answer, "__module__": __name__})
+    policy = PoLinUCB(ARMS, own(DIM_X, DIM_Z), optimism="posterior")
+    found = policy._phi_hat.spread(np.ones(DIM_X), np.arange(ARMS))
+    assert (found[verb == "spread"] == 7.0).all()
 
 
 @pytest.mark.parametrize("radius", ["determinant", 2.0])

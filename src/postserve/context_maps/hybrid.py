@@ -118,8 +118,13 @@ class HybridMap(TaughtByArm):
     @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """The posterior standard deviation of each coordinate of phi_a(x), one row per arm."""
+        return self._predict_and_spread(x, arms)[1]
+
+    def _predict_and_spread(self, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """`predict` and `spread`, for the price of one of them."""
         (models, _, widths), rows, places = self._asked(x, arms)
-        return np.asarray(widths.project(rows, places).widths[:, None] * _noise(models))
+        means, deviations = widths.project(rows, places)
+        return _with_level(models, means), np.asarray(deviations[:, None] * _noise(models))
 
     @one_version
     def sample(

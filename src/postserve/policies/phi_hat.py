@@ -9,6 +9,7 @@ import numpy as np
 
 from postserve.changes import Effect, Guarded, beside, commit, replaced_by
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
+from postserve.context_maps.hybrid import HybridMap
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
 from postserve.protocols import (
@@ -41,6 +42,8 @@ class PhiHat:
         self._for_all = self.map if isinstance(self.map, SharedMap) and self.map.answers_alike else None
         if arm_set.by_row and self._for_all is None and isinstance(context_map, HoldsArms):
             raise InvalidInput("context_map has one map per arm, wanted one for all: candidates have no ids")
+        # Asked for both at once, which skips `predict` and `spread`: a subclass may override them.
+        self._hybrid = self.map if type(self.map) is HybridMap else None
         # What the map can do, asked once: isinstance with a protocol takes longer than a prediction.
         self._shaped = self.map if isinstance(self.map, ShapesBall) else None
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
@@ -125,8 +128,12 @@ class PhiHat:
             if not self._is_plain(deviations[0]):
                 deviations = matrix(what, deviations, 1, self._dim_z)
             return z_hat, deviations
-        z_hat = self.predict(x, slots)
-        return z_hat, matrix(what, spread_of(self.map, x, self._ids(slots)), len(slots), self._dim_z)
+        if self._hybrid is not None:
+            rows, deviations = self._hybrid._predict_and_spread(x, self._ids(slots))
+            z_hat = matrix("context_map.predict(x)", rows, len(slots), self._dim_z)
+        else:
+            z_hat, deviations = self.predict(x, slots), spread_of(self.map, x, self._ids(slots))
+        return z_hat, matrix(what, deviations, len(slots), self._dim_z)
 
     def sample(self, x: FloatArray, slots: IntArray, size: int, rng: np.random.Generator) -> FloatArray:
         """Draws of phi(x), (size, slots, dim_z)."""
