@@ -87,6 +87,15 @@ def test_a_part_that_is_not_numbers_is_refused_in_words(part: Any) -> None:
     assert same(before, snapshot(policy))
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_part_needs_a_round_that_was_announced(others: int) -> None:
+    policy = with_a_round_out()
+    if not others:
+        policy.withdraw(X, 0)
+    with pytest.raises(InvalidInput, match="no open round at this x, wanted all of z, or a round"):
+        policy.observe(X, 1, [1.0, NAN])
+
+
 @pytest.mark.parametrize("taught", [0, 1])
 def test_merging_tells_where_z_lies(taught: int) -> None:
     """Rounds that counted nowhere, since their map had no z, count once it has."""

@@ -148,7 +148,7 @@ class BasePolicy(HasSteps, abstract=True):
             guard.refuse_second(self)
         with guard.lock:
             guard.holder = get_ident()
-            if self._open is not None and self._z.has_gaps(z):
+            if self._z.has_gaps(z):
                 x, slot, _ = _checked_round(self, x, arm, None)
                 return _change(self, open_rounds.observe_part, x, slot, self._z.part(z))
             x, slot, z = _checked_round(self, x, arm, z)
