@@ -1,5 +1,6 @@
 """Bad arguments are refused with a message (what, got, wanted), and change nothing."""
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
+from tests.conformance.test_conformance import MAPS
 from tests.untyped import untyped
 
 from postserve import (
@@ -25,6 +27,8 @@ from postserve import (
     SklearnMap,
     SyntheticEnvironment,
 )
+from postserve.conformance.tools import same, snapshot
+from postserve.protocols import Forgets
 from postserve.types import FloatArray
 
 
@@ -164,6 +168,40 @@ def test_fractions_and_masked_arrays() -> None:
         policy.select(np.ma.array([9.0], mask=[True]), np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="itself"):
         policy.merge(policy)
+
+
+NUMBERS = [Fraction(1, 2), Decimal("0.5"), np.float32(0.5), np.array(0.5)]
+
+
+@pytest.mark.parametrize("half", NUMBERS, ids=lambda half: type(half).__name__)
+@pytest.mark.parametrize("name", MAPS)
+def test_a_map_forgets_by_any_kind_of_number(name: str, half: Any) -> None:
+    one, other = MAPS[name](), MAPS[name]()
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        x, z = rng.normal(size=one.dim_x), rng.normal(size=one.dim_z)
+        one.update(x, i % 2, z)
+        other.update(x, i % 2, z)
+    if not isinstance(one, Forgets) or getattr(one, "incremental", False):
+        return
+    one.forget(0.5)
+    other.forget(half)
+    assert same(snapshot(one), snapshot(other))
+
+
+def test_settings_and_rewards_may_be_any_kind_of_number() -> None:
+    states = []
+    for half in (0.5, *map(untyped, NUMBERS)):
+        phi_hat = RidgeMap(2, 1, ridge=half, radius_scale=half, delta=half, map_rate=half, map_radius=half)
+        policy = PoLinUCB(2, phi_hat, ridge=half, noise_scale=half, exploration=half, arm_radius=half)
+        policy.update([1.0, 2.0], 0, [3.0], half)
+        policy.forget(arms=half, map=half)
+        states.append(snapshot(policy))
+    assert all(same(states[0], state) for state in states[1:])
+    for bad in (Decimal("sNaN"), Decimal("Infinity"), np.array(np.nan), np.array(True), np.ma.masked, "0.5"):
+        with pytest.raises(InvalidInput, match=r"^arms is .*, wanted a"):
+            policy.forget(arms=untyped(bad))
+    assert same(states[-1], snapshot(policy))
 
 
 def test_a_cold_network_predicts_the_mean_whatever_the_units_of_x() -> None:

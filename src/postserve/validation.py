@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
 from operator import ge, gt, le, lt
@@ -88,6 +89,7 @@ def number(
     most: float | None = None,
 ) -> float:
     """A finite float within the limits that are given."""
+    value = _without_shape(value)
     result = _finite(name, value)
     if isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} is {value!r}, wanted a number")
@@ -113,7 +115,7 @@ def reward_value(value: Any) -> float:
     """A finite reward; True and False are 1 and 0."""
     if type(value) is float and -MAX_NORM <= value <= MAX_NORM:
         return value
-    return _refuse_huge("reward", _finite("reward", value))
+    return _refuse_huge("reward", _finite("reward", _without_shape(value)))
 
 
 def integer(name: str, value: Any, *, least: int) -> int:
@@ -197,12 +199,17 @@ def refuse_masked(name: str, value: Any) -> None:
         raise InvalidInput(f"{name} has masked entries, wanted all of them")
 
 
+def _without_shape(value: Any) -> Any:
+    """The entry of an array of shape (); anything else as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def _finite(name: str, value: Any) -> float:
-    if type(value) is not float and not isinstance(value, Real | np.bool_):
-        raise InvalidInput(f"{name} is {value!r}, wanted a finite number")
+    if type(value) is not float and not isinstance(value, Real | Decimal | np.bool_):
+        raise InvalidInput(f"{name} is {value!r:.60}, wanted a finite number")
     try:
         result = float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):  # a Decimal may be a signalling NaN
         result = math.inf
     if not math.isfinite(result):
         raise InvalidInput(f"{name} is {value!r:.60}, wanted a finite number")

@@ -23,6 +23,7 @@ from postserve.validation import (
     errors_as_invalid_input,
     generator,
     matrix,
+    number,
     whole_numbers,
 )
 
@@ -132,6 +133,7 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
     @whole
     def forget(self, keep: float) -> None:
         """Multiply what every map has learnt, and their errors, by keep, in (0, 1]."""
+        keep = number("keep", keep, above=0.0, most=1.0)
         super().forget(keep)
         self._mean.forget(keep)
         self._errors = self._errors * keep

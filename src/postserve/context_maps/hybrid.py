@@ -218,7 +218,8 @@ class HybridMap(TaughtByArm):
     @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
-        self._learnt.models.forget(number("keep", keep, above=0.0, most=1.0))
+        keep = number("keep", keep, above=0.0, most=1.0)
+        self._learnt.models.forget(keep)
         self._forgot |= keep < 1.0
         self._follow(rebuild=True)
 

@@ -110,6 +110,7 @@ class KernelMap(RegressionMap):
     @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]; the next rebuild uses that share of the newest pairs."""
+        keep = number("keep", keep, above=0.0, most=1.0)
         self._pairs.forget(keep)
         super().forget(keep)
 

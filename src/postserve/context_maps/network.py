@@ -58,10 +58,10 @@ class NetworkMap(PairsMap):
         self._x_scale = np.zeros((3, dim_x))  # count, mean and sum of squared deviations of each coordinate
         self._z_scale = np.zeros((3, dim_z))
         layers = (
-            self._rng.standard_normal((dim_x, hidden)) * np.sqrt(2.0 / dim_x),
-            np.zeros(hidden),
-            self._rng.standard_normal((hidden, dim_z)) * (0.1 / np.sqrt(hidden)),
-            np.zeros(dim_z),
+            self._rng.standard_normal((self.dim_x, self.hidden)) * np.sqrt(2.0 / self.dim_x),
+            np.zeros(self.hidden),
+            self._rng.standard_normal((self.hidden, self.dim_z)) * (0.1 / np.sqrt(self.hidden)),
+            np.zeros(self.dim_z),
         )
         self._layers = {"": layers, "adam_mean_": _zeros(layers), "adam_square_": _zeros(layers)}
         self._adam_steps = 0

@@ -56,7 +56,7 @@ class Pairs:
 
     def forget(self, keep: float) -> None:
         """Let only the newest share `keep`, in (0, 1], count from now on."""
-        self.window *= number("keep", keep, above=0.0, most=1.0)
+        self.window *= keep
 
     def at(self, numbers: IntArray) -> tuple[FloatArray, FloatArray]:
         """The pairs with these numbers."""
@@ -122,6 +122,7 @@ class PairsMap(SharedMap, abstract=True):
     @whole
     def forget(self, keep: float) -> None:
         """Learn from only the newest share `keep`, in (0, 1], of the pairs that counted so far."""
+        keep = number("keep", keep, above=0.0, most=1.0)
         self._pairs.forget(keep)
         self._errors.forget(keep)
 

@@ -25,7 +25,7 @@ from postserve.protocols import (
 )
 from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings, restore_all
 from postserve.types import FloatArray
-from postserve.validation import generator, integer, whole_numbers
+from postserve.validation import generator, integer, number, whole_numbers
 
 PAIRS_PER_INPUT = 4.0
 """An arm with fewer z than this times the inputs of a regression on x cannot know its error: it is new."""
@@ -199,6 +199,7 @@ class PerArmMap(TaughtByArm):
         """Multiply what every arm's map has learnt by keep, in (0, 1]."""
         if not isinstance(self.template, Forgets):
             raise InvalidInput(f"{self.template!r} cannot forget, wanted a map that does")
+        keep = number("keep", keep, above=0.0, most=1.0)
         for own in (self.template, *self._maps.values(), self._mean):
             if isinstance(own, Forgets):
                 own.forget(keep)

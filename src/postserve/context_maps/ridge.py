@@ -206,6 +206,7 @@ class RidgeMap(RegressionMap):
     @whole
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1]."""
+        keep = number("keep", keep, above=0.0, most=1.0)
         super().forget(keep)
         self._forgot |= keep < 1.0
         if isinstance(self._widths, PendingModels):

@@ -8,6 +8,7 @@ from postserve.changes import shallow, whole
 from postserve.context_maps.base import SharedMap, axes_of
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
+from postserve.validation import number
 
 
 class RunningMean(SharedMap, abstract=True):
@@ -29,7 +30,8 @@ class RunningMean(SharedMap, abstract=True):
 
     @whole
     def forget(self, keep: float) -> None:
-        """Multiply the sums by keep."""
+        """Multiply the sums by keep, in (0, 1]."""
+        keep = number("keep", keep, above=0.0, most=1.0)
         self.pairs, self._total, self._squares = keep * self.pairs, keep * self._total, keep * self._squares
 
     def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:

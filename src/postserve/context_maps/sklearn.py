@@ -79,7 +79,7 @@ class SklearnMap(PairsMap):
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
         if self.incremental:
             raise InvalidInput(f"{self.regressor!r} learns by partial_fit and cannot forget")
-        number("keep", keep, above=0.0, most=1.0)
+        keep = number("keep", keep, above=0.0, most=1.0)
         if keep < 1.0:
             self._compare()
         super().forget(keep)
