@@ -237,10 +237,32 @@ def test_polars_whole_numbers_stay_whole_beside_a_gap() -> None:
     assert log.arm_names == (str(large), str(large + 1), str(large + 2))
 
 
-@pytest.mark.parametrize("value", [10**400, Decimal("sNaN"), Decimal("Infinity")])
+def test_whole_numbers_of_128_bits_are_numbers() -> None:
+    ages = pl.Series([31, 54, 2**70, 28, 61], dtype=pl.Int128)  # which polars cannot give to numpy
+    assert load(pl.DataFrame({**TABLE, "age": ages})).x[2, 0] == 2.0**70
+    arms = pl.Series([7, 2**70, 7, 2**71, 2**70], dtype=pl.Int128)
+    assert load({**TABLE, "ad": arms}).arm_names == ("7", str(2**70), str(2**71))
+
+
+def test_complex_numbers_are_refused_in_every_kind_of_table() -> None:
+    for kind in (complex, np.complex64, np.complex128):
+        table = {**TABLE, "age": [kind(age, 1) for age in TABLE["age"]]}
+        tables = [table, pd.DataFrame(table), {**TABLE, "age": np.array(table["age"])}]
+        for each in (*tables, pl.DataFrame({**table, "age": pl.Series(table["age"], dtype=pl.Object)})):
+            with pytest.raises(
+                InvalidInput, match=r"x column 'age' has .*31.*1j.* at row 0, wanted a number"
+            ):
+                load(each)
+        with pytest.raises(InvalidInput, match=r"x column 'age' has .*40.*at row 2, wanted a number"):
+            load(changed("age", 2, kind(40, 1)))
+
+
+@pytest.mark.parametrize("value", [10**400, Decimal("sNaN"), Decimal("Infinity"), np.longdouble("1e400")])
 def test_numbers_that_are_none_are_refused_not_raised(value: Any) -> None:
     with pytest.raises(InvalidInput, match="x column 'age' has"):
         load(changed("age", 2, value))
+    with pytest.raises(InvalidInput, match="x column 'age' has"):
+        load({**TABLE, "age": np.full(5, value)})
 
 
 def test_masked_columns_are_refused() -> None:
@@ -258,6 +280,9 @@ def test_what_is_no_column_is_refused(column: Any) -> None:
 def test_arms_that_are_no_labels_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"arm column 'ad' has \['a'\] at row 1"):
         load(changed("ad", 1, ["a"]))
+    pairs = np.array([(1, 2), (3, 4), (1, 2), (3, 4), (5, 6)], dtype="i4,i4")
+    with pytest.raises(InvalidInput, match=r"arm column 'ad' has .* at row 0, wanted an arm"):
+        load(pl.DataFrame({**TABLE, "ad": pairs}))
     for arms in ([], {"a", "b", "c"}, [["a"], ["b"]]):
         with pytest.raises(InvalidInput, match="wanted a list of the values that arm column 'ad' may have"):
             load(arms=arms)

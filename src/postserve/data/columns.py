@@ -3,7 +3,7 @@
 import io
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import partial
@@ -23,7 +23,7 @@ Column = npt.NDArray[Any]
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")
 """Texts that count as missing in a CSV file."""
 KIND_OF_NUMBERS = "biuf"
-NUMBER = (Real, Decimal, np.number, np.bool_)
+NUMBER = (Real, Decimal, np.bool_)  # as most of numpy's are, but not its complex ones
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -84,7 +84,8 @@ def numbers(
     """These rows of a column as finite floats, or NaN if they may be missing; `title` is for messages."""
     values = column[rows]
     if column.dtype.kind in KIND_OF_NUMBERS:
-        found = values.astype(np.float64)
+        with np.errstate(over="ignore"):  # infinity is refused below
+            found = values.astype(np.float64)
     else:
         listed = values.tolist()
         bad = [i for i, value in enumerate(listed) if not (isinstance(value, NUMBER) or is_missing(value))]
@@ -109,9 +110,9 @@ def labels(title: str, column: Column, rows: IntArray, wanted: str) -> list[Any]
     """These rows of a column as they are, none of them missing."""
     found: list[Any] = column[rows].tolist()
     for row, value in zip(rows, found, strict=True):
-        if is_missing(value) or value == "":
+        if is_missing(value) or (isinstance(value, str) and not value):
             raise InvalidInput(f"{title} has no value at row {row}, wanted {wanted}")
-        if not isinstance(value, Hashable):
+        if not _has_hash(value):
             raise InvalidInput(f"{title} has {value!r:.60} at row {row}, wanted {wanted}: a text or a number")
     return found
 
@@ -131,6 +132,15 @@ def is_missing(value: Any) -> bool:
         return True
 
 
+def _has_hash(value: Any) -> bool:
+    """Whether a cell can be one of several: not all that are called Hashable can."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _as_float(value: Any) -> float:
     try:
         return math.nan if is_missing(value) else float(value)
@@ -141,8 +151,8 @@ def _as_float(value: Any) -> float:
 def _says_number(value: Any) -> bool:
     """Whether a text is a number as files write it."""
     try:
-        return math.isfinite(float(value)) and str(value)[:1] not in " +"
-    except (TypeError, ValueError, OverflowError):
+        return isinstance(value, str) and math.isfinite(float(value)) and value[:1] not in " +"
+    except ValueError:
         return False
 
 
@@ -152,7 +162,10 @@ def _array(name: str, column: Any) -> Column:
     if hasattr(column, "null_count") and column.null_count():  # polars would turn whole numbers into floats
         column = column.to_list()
     if hasattr(column, "to_numpy"):
-        array = np.asarray(column.to_numpy())
+        try:
+            array = np.asarray(column.to_numpy())
+        except Exception:  # numpy has no integers of 128 bits, for example
+            array = _array_of_list(name, column)
     else:
         array = column if isinstance(column, np.ndarray) else _array_of_list(name, column)
     if array.ndim != 1:
