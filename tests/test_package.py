@@ -1,10 +1,12 @@
 """The package's face: what it costs to import, what it exports, and that its pages are true to the code."""
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,55 @@ def test_a_star_import_brings_every_public_name_and_no_other() -> None:
     assert sorted(names.keys() - {"__builtins__"}) == postserve.__all__
     assert "PoLinUCB" in names
     assert "theory" in names
+
+
+def test_a_star_import_of_a_core_install_brings_what_needs_no_extra() -> None:
+    code = """
+import sys
+sys.modules["polars"] = None  # as if it were not installed
+import postserve
+names = {}
+exec("from postserve import *", names)
+print(*sorted(set(dir(postserve)) & names.keys() - {"__builtins__"}))
+try:
+    postserve.run_study
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, error = result.stdout.splitlines()
+    assert set(postserve.__all__) - set(names.split()) == {"Study", "run_study"}
+    missing = "postserve.run_study needs polars, which is not installed"
+    assert error == f"{missing}, wanted: pip install 'postserve[experiments]'"
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [*settings["optional-dependencies"].values()]
+    core = {_library(line) for line in settings["dependencies"]}
+    known = core.union(*({_library(line) for line in lines} for lines in extras))
+    for path in (ROOT / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        of_the_command = path.name in ("cli.py", "terminal.py", "showing.py") or "experiments" in path.parts
+        assert _libraries(tree.body) <= (known if of_the_command else core), path
+        assert _libraries(ast.walk(tree)) <= known, path
+
+
+def _libraries(nodes: Iterable[ast.AST]) -> set[str]:
+    """The libraries that these statements import, without Python's own and this one."""
+    names: list[str] = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module or "postserve")
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"postserve"}
+
+
+def _library(requirement: str) -> str:
+    """The name under which a requirement is imported."""
+    name = re.split(r"[^\w-]", requirement)[0]
+    return {"scikit-learn": "sklearn"}.get(name, name)
 
 
 def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,6 +1,7 @@
 """Contextual bandits with post-serving contexts: poLinUCB, its baselines and its context maps.
 
 Names are imported at their first use, so that `import postserve` is quick; `__init__.pyi` lists them.
+`__all__` has those that can be imported: some need an extra.
 """
 
 import ast
@@ -15,19 +16,38 @@ _MODULE_OF = {
     for imported in statement.names
 }
 
-__all__ = sorted(_MODULE_OF)
-
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+    if name == "__all__":
+        value: object = sorted(filter(_is_installed, _MODULE_OF))
+    elif name in _MODULE_OF:
+        value = _imported(name)
+    else:
         raise AttributeError(f"module 'postserve' has no attribute {name!r}")
-    module = _MODULE_OF[name]
-    if module == "postserve":  # a room, not a name in one
-        return import_module(f"postserve.{name}")
-    value = getattr(import_module(module), name)
     globals()[name] = value
     return value
 
 
+def _imported(name: str) -> object:
+    module = _MODULE_OF[name]
+    if module == "postserve":  # a room, not a name in one
+        return import_module(f"postserve.{name}")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as missing:
+        got = f"postserve.{name} needs {missing.name}, which is not installed"
+        wanted = "pip install 'postserve[experiments]'"  # all other names need no extra
+        raise ModuleNotFoundError(f"{got}, wanted: {wanted}", name=missing.name) from missing
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a public name can be imported: some need an extra."""
+    try:
+        _imported(name)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *_MODULE_OF})

@@ -9,7 +9,7 @@ again.
 from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController  # which scikit-learn brings along
+from threadpoolctl import ThreadpoolController
 
 from postserve.linalg import forms, reading
 from postserve.linalg.kernels import models as kernels
