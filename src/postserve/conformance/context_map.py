@@ -66,6 +66,19 @@ def asking_changes_nothing(make: Make) -> None:
     require(same(before, snapshot(phi_hat)), "asking changed the map")
 
 
+def no_arms_get_no_answers(make: Make) -> None:
+    """predict, radius, spread and sample of no arms are empty, for one x and for no rows."""
+    for phi_hat in (make(), _taught(make())):
+        X = _pairs(phi_hat)[0]
+        for x in (X[0], X[:0]):
+            rows = [phi_hat.predict(x, []), phi_hat.sample(x, [], np.random.default_rng(0))]
+            if isinstance(phi_hat, HasSpread):
+                rows.append(phi_hat.spread(x, []))
+            for found in rows:
+                require(found.shape == (0, phi_hat.dim_z), f"no arms got the shape {found.shape}")
+            require(phi_hat.radius(x, []).shape == (0,), "no arms got a radius")
+
+
 def rows_go_with_their_arms(make: Make) -> None:
     """One row per arm gives what each row gives alone, and equal rows what one x gives."""
     phi_hat = _taught(make())

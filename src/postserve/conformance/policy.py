@@ -291,6 +291,20 @@ def batches_are_rounds_in_turn(make: Make) -> None:
     require(same(before, snapshot(one)), "a refused batch changed the policy")
 
 
+def an_empty_batch_changes_nothing(make: Make) -> None:
+    """select_batch and update_batch of no rounds, as an array or as an empty list, give and teach nothing."""
+    for policy in (make(), trained_policy(make)[0]):
+        if not hasattr(policy, "update_batch"):
+            return
+        (x, _, z, _), before = in_turn(policy, rounds_for(policy, 1))[0], snapshot(policy)
+        for X, Z in ((x[None][:0], z[None][:0]), ([], [])):
+            policy.update_batch(X, [], Z, [])
+            if hasattr(policy, "select_batch"):
+                decisions = policy.select_batch(X, np.random.default_rng(0), **z_for_oracle(policy, Z=Z))
+                require(len(decisions.arms) == len(decisions.propensities) == 0, f"no rounds: {decisions}")
+        require(same(before, snapshot(policy)), "an empty batch changed the policy")
+
+
 def forgetting_is_a_verb_of_its_own(make: Make) -> None:
     """A factor of 1 changes nothing, others keep it working, factors outside (0, 1] are refused."""
     policy, rounds = trained_policy(make)

@@ -45,6 +45,8 @@ def feature_rows(name: str, features: Any, X: FloatArray, dim: int) -> FloatArra
     """The features of every row, checked to be `dim` finite numbers each."""
     if features is None:
         return X
+    if len(X) == 0:  # which transformers refuse
+        return np.empty((0, dim))
     if is_transformer(features):
         return matrix(name, raw_rows(features, X.copy()), len(X), dim)
     if len(X) == 1:

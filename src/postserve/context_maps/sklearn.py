@@ -90,7 +90,7 @@ class SklearnMap(PairsMap):
         return self.centred
 
     def _predict_relative(self, X: FloatArray) -> FloatArray:
-        if self._fitted_on[1] == 0:
+        if self._fitted_on[1] == 0 or len(X) == 0:  # regressors refuse to predict nothing
             return np.repeat(self._mean()[None], len(X), axis=0)
         rows = np.asarray(self.regressor.predict(X)).reshape(len(X), -1)
         return matrix("regressor.predict(x)", rows, len(X), self.dim_z) + self._centre

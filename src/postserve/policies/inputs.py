@@ -77,18 +77,22 @@ class Inputs:
         return context(self.label, self._features_of(value), self.dim, arms)
 
     def many(self, value: Any, n: int | None) -> FloatArray:
-        """One per row of a batch, (n, dim)."""
+        """One per row of a batch, (n, dim); an empty list is a batch of none."""
+        sides = _sides(value)
         if self.features is None:
-            return matrix(self.name.upper(), self._without_names(value), n, self.dim)
-        nothing = hasattr(value, "__len__") and len(value) == 0  # which transformers refuse
-        rows = np.empty((0, self.dim or 0)) if nothing else self._features_of(value)
-        return matrix(self.label, rows, n, self.dim)
+            rows = np.empty((0, self.dim or 0)) if sides == (0,) else self._without_names(value)
+            return matrix(self.name.upper(), rows, n, self.dim)
+        nothing = sides[:1] == (0,)  # which transformers refuse
+        return matrix(
+            self.label, np.empty((0, self.dim or 0)) if nothing else self._features_of(value), n, self.dim
+        )
 
     def rounds(self, value: Any, arms: int | None) -> Iterable[FloatArray]:
         """A batch of what `one_or_rows` takes: its first axis is that of the rounds."""
         if isinstance(value, np.ndarray) and value.ndim == 3:
-            flat = self.many(value.reshape(-1, value.shape[2]), None)
-            return flat.reshape(*value.shape[:2], -1)
+            rounds, rows, columns = value.shape
+            flat = self.many(value.reshape(rounds * rows, columns), None)
+            return flat.reshape(rounds, rows, flat.shape[1])
         if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiub":
             return self.many(value, None)
         rounds = value if _is_frame(value) or isinstance(value, np.ndarray) else list(each_round(value))
@@ -185,6 +189,13 @@ def _frame_rows(frame: Any) -> Iterator[dict[str, Any]]:
     names = [str(name) for name in frame.columns]
     columns = [frame[name].to_numpy() for name in frame.columns]
     return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _sides(value: Any) -> tuple[int, ...]:
+    """The shape of an array or a frame, and the length of a sequence; () for anything else."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (len(value),)
+    return tuple(getattr(value, "shape", ()))
 
 
 def _is_frame(value: Any) -> bool:
