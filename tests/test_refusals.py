@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
-from tests.conformance.test_conformance import MAPS
+from tests.conformance.test_conformance import MAPS, POLICIES
 from tests.untyped import untyped
 
 from postserve import (
@@ -242,6 +242,30 @@ def test_a_regressor_that_needs_more_pairs_says_so_and_is_tried_again() -> None:
         if x == 20:
             assert phi_hat.predict([0.0]).item() == 10.0  # the mean, so far
     assert phi_hat.predict([0.0]).item() == pytest.approx(9.5)
+
+
+@pytest.mark.parametrize("name", [*POLICIES, *MAPS])
+def test_refusals_of_merge_say_what_was_wanted(name: str) -> None:
+    make = {**POLICIES, **MAPS}[name]
+    one, other = make(), make()
+    if not hasattr(one, "merge"):
+        return
+    for bad in [one, None, RandomPolicy(2), *([] if one.order_free else [other])]:
+        with pytest.raises(InvalidInput, match=r"cannot merge.*, wanted "):
+            one.merge(untyped(bad))
+
+
+def test_hybrid_models_whose_arms_went_cannot_merge_and_say_what_was_wanted() -> None:
+    one, other = (LinUCB(3, 1, model="hybrid") for _ in range(2))
+    for policy, arm in ((one, 0), (one, 1), (other, 0), (other, 1)):
+        policy.update([1.0], arm, None, 1.0)
+    for policy in (one, other):
+        policy.add_arm()
+    other.remove_arm(0)
+    one.remove_arm(3)  # which taught nothing
+    for left, right in ((one, other), (other, one)):
+        with pytest.raises(InvalidInput, match=r"cannot merge.*removed arms.*, wanted a numeric ridge"):
+            left.merge(right)
 
 
 def test_a_removed_arm_is_named_as_such() -> None:

@@ -297,8 +297,8 @@ class BasePolicy(HasSteps, abstract=True):
     def _forget(self, arms: float, map: float) -> None: ...
 
     def _why_not_merge(self) -> str | None:
-        """Why the order of updates matters, or None."""
-        return "it learns nothing"
+        """Why the order of updates matters, and what is wanted instead; None if it does not."""
+        return "it learns nothing, wanted a policy that does"
 
     def _merge(self, other: Any) -> None: ...
 

@@ -214,7 +214,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         self._judged *= arms
 
     def _why_not_merge(self) -> str | None:
-        return "which member decides, and what some have learnt, depends on the order of the rounds"
+        reason = "which member decides, and what some have learnt, depends on the order of the rounds"
+        return f"{reason}, wanted an order_free policy"
 
     def _arrays(self) -> Arrays:
         counts = {

@@ -143,11 +143,11 @@ class LinearPolicy(BasePolicy, abstract=True):
     def _why_not_merge(self) -> str | None:
         phi_hat = self.context_map
         if phi_hat is not None and self.missing_z == "impute":
-            return "an imputed z depends on the map as it was at the time"
+            return "an imputed z depends on the map as it was at the time, wanted missing_z='drop' or 'raise'"
         if phi_hat is not None and not (isinstance(phi_hat, Merges) and phi_hat.order_free):
-            return f"its map, {type(phi_hat).__name__}, is not made of sums"
+            return f"its map, {type(phi_hat).__name__}, is not made of sums, wanted an order_free map"
         if not self._arms.models.order_free:
-            return "what removed arms taught was weighed by the prior of that time"
+            return "what removed arms taught was weighed by the prior of that time, wanted a numeric ridge"
         return None  # everything learnt is a sum
 
     def _merge(self, other: Any) -> None:

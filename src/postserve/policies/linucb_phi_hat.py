@@ -148,4 +148,4 @@ class LinUCBPhiHat(PoLinUCB):
         self._map_errors = float(arrays.take("map_errors", (1,))[0])
 
     def _why_not_merge(self) -> str | None:
-        return "what its arms learnt depends on the map as it was at the time"
+        return "what its arms learnt depends on the map as it was at the time, wanted a PoLinUCB"

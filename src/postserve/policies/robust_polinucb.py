@@ -40,4 +40,4 @@ class RobustPoLinUCB(PoLinUCB):
         return row
 
     def _why_not_merge(self) -> str | None:
-        return "what its arms learnt depends on the map as it was at the time"
+        return "what its arms learnt depends on the map as it was at the time, wanted a PoLinUCB"
