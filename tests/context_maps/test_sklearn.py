@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.neighbors import KNeighborsRegressor
+from tests.untyped import untyped
 
 import postserve
-from postserve import InvalidInput, SklearnMap, StateMismatch
+from postserve import InvalidInput, PoLinUCB, SklearnMap, StateMismatch
+from postserve.conformance.tools import same, snapshot
 from postserve.context_maps.sklearn import BATCH
 
 
@@ -111,3 +113,28 @@ def test_an_impossible_count_of_errors_is_refused(tmp_path: Path) -> None:
             np.savez(tmp_path / "damaged.npz", **{**file, "compared": np.array([count])})
         with pytest.raises(StateMismatch, match="compared"):
             postserve.load(tmp_path / "damaged.npz", objects={"regressor": LinearRegression()})
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+@pytest.mark.parametrize("dim_z", [1, 2])
+def test_a_pair_that_partial_fit_would_not_survive_is_refused_and_changes_nothing(
+    loss: str, dim_z: int
+) -> None:
+    phi_hat = teach(SklearnMap(3, dim_z, untyped(SGDRegressor)(loss=loss)), *some_pairs(20, dim_z))
+    policy, rng = PoLinUCB(2, phi_hat), np.random.default_rng(0)
+    before, x, z = snapshot(policy), np.full(3, 3e48), np.ones(dim_z)
+    with pytest.raises(InvalidInput, match=r"regressor\.predict\(x\), after learning x, has .*wanted a norm"):
+        policy.update(x, 0, z, 1.0)
+    assert same(before, snapshot(policy))
+    x = np.full(3, 1e15)  # large, and learnt
+    policy.update(x, 0, z, 1.0)
+    policy.select(x, rng)
+    policy.select(np.ones(3), rng)
+
+
+def test_a_regressor_that_fails_in_partial_fit_is_refused_in_words() -> None:
+    phi_hat = SklearnMap(3, 1, SGDRegressor(eta0=-1.0))
+    before = snapshot(phi_hat)
+    with pytest.raises(InvalidInput, match=r"partial_fit\(x, z\) fails \(.*eta0.*\), wanted"):
+        phi_hat.update(np.ones(3), 0, [1.0])
+    assert same(before, snapshot(phi_hat))

@@ -9,6 +9,7 @@ import numpy as np
 from postserve import confidence
 from postserve.changes import shallow, whole
 from postserve.context_maps.base import SharedMap
+from postserve.errors import InvalidInput
 from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
@@ -139,9 +140,14 @@ class PairsMap(SharedMap, abstract=True):
         return rows if self._first is None else rows + self._first
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        if self._first is None:
-            self._first = z.copy() if self.shift_free else np.zeros(self.dim_z)
-        self._learn_relative(x, z - self._first)
+        before = first = self._first
+        if first is None:
+            self._first = first = z.copy() if self.shift_free else np.zeros(self.dim_z)
+        try:
+            self._learn_relative(x, z - first)
+        except InvalidInput:  # a regressor may refuse a pair
+            self._first = before
+            raise
 
     @abstractmethod
     def _predict_relative(self, X: FloatArray) -> FloatArray:

@@ -13,10 +13,12 @@ from postserve.context_maps.pairs import ALL, Pairs, PairsMap
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
-from postserve.validation import flag, integer, matrix, number
+from postserve.validation import errors_as_invalid_input, flag, integer, matrix, number
 
 BATCH = 64
 """Predictions for this many pairs at once take little longer than for one."""
+FAR = 1e20
+"""The length of a step that partial_fit may not survive; shorter ones are not checked, which takes time."""
 
 
 class SklearnMap(PairsMap):
@@ -98,12 +100,11 @@ class SklearnMap(PairsMap):
     def _learn_relative(self, x: FloatArray, z: FloatArray) -> None:
         at_once = self.incremental or self._fitted_on[1] == 0  # before the first fit the mean moves
         error = self._errors_at(x[None], z)[0] if at_once else np.zeros(self.dim_z)
-        if self.incremental:
-            self.regressor.partial_fit(x[None], self._target(z[None]))
+        taught = self._taught(x, z, error) if self.incremental else self.regressor
         self._keep(x, z, error)
         seen = self._pairs.seen
         if self.incremental:
-            self._fitted_on = (0, seen)
+            self.regressor, self._fitted_on = taught, (0, seen)
         due = not self.incremental and seen >= max(self.first_fit, self.refit_growth * self._tried)
         if at_once:
             self._compared = seen
@@ -120,6 +121,21 @@ class SklearnMap(PairsMap):
                     "another centred",
                     stacklevel=4,
                 )
+
+    def _taught(self, x: FloatArray, z: FloatArray, error: FloatArray) -> Any:
+        """A copy of the regressor that has learnt one more pair.
+
+        Refused if it cannot predict at x afterwards: a step of gradient descent, which is proportional to
+        error and x, went so far that it would not find back.
+        """
+        wanted = "a pair that it learns, such as one on the scale of the others"
+        with errors_as_invalid_input("regressor.partial_fit(x, z) fails", wanted):
+            taught = copy.deepcopy(self.regressor)
+            taught.partial_fit(x[None], self._target(z[None]))
+            if np.abs(error).max() * (1.0 + np.vdot(x, x)) > FAR:
+                rows = np.asarray(taught.predict(x[None])).reshape(1, -1)
+                matrix("regressor.predict(x), after learning x,", rows, 1, self.dim_z)
+        return taught
 
     def _error_squares(self) -> FloatArray:
         if self._compared == self._pairs.seen:
