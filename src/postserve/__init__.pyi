@@ -29,6 +29,7 @@ from postserve.environments import TableEnvironment as TableEnvironment
 from postserve.errors import InvalidInput as InvalidInput
 from postserve.errors import PostserveError as PostserveError
 from postserve.errors import StateMismatch as StateMismatch
+from postserve.errors import UnprovenState as UnprovenState
 from postserve.evaluation import Replay as Replay
 from postserve.evaluation import replay as replay
 from postserve.experiments.runner import Run as Run

@@ -1,4 +1,4 @@
-"""The whole exception tree. Every message says what, got, wanted."""
+"""The whole tree of exceptions and warnings. Every message says what, got, wanted."""
 
 
 class PostserveError(Exception):
@@ -15,3 +15,10 @@ class StateMismatch(PostserveError):
 
 class Busy(PostserveError, RuntimeError):
     """Another thread is changing this object; nothing was changed."""
+
+
+class UnprovenState(UserWarning):
+    """A state was loaded whose version has no digest, so that damage may have gone unseen.
+
+    It is a warning, since such states load and go on as they did; saved again, they have a digest.
+    """

@@ -1,10 +1,13 @@
 """Files that are written completely or not at all."""
 
+import errno
+import glob
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,17 +17,24 @@ if sys.platform != "win32":
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that gets its name only once it is complete and on the disk."""
-    temporary = _beside(path)
-    try:
-        with temporary.open("xb") as file:
+    """Open a file for writing that gets its name only once it is complete and on the disk.
+
+    A file that it replaces gives it its permissions; a link is followed, and stays. What savers of this path
+    left behind when they were killed is deleted.
+    """
+    path = Path(os.path.realpath(path))
+    permissions = _permissions_of(path)
+    _delete_leftovers(path)
+    with _locked_beside(path, permissions) as file:
+        temporary = Path(file.name)
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            os.replace(temporary, path)  # while it is locked: unlocked it would be a leftover
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -57,6 +67,51 @@ def locked(folder: Path, *, wait: bool) -> Iterator[None]:
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
         yield
+
+
+def _permissions_of(path: Path) -> int | None:
+    """The permissions of the file to replace; None if there is none."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "a folder is there, wanted a file or nothing", str(path))
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(errno.EEXIST, "a device or pipe is there, wanted a file or nothing", str(path))
+    return stat.S_IMODE(mode)
+
+
+@contextmanager
+def _locked_beside(path: Path, permissions: int | None) -> Iterator[BinaryIO]:
+    """A new file in the same folder, locked for as long as it is open, so that nobody takes it for left."""
+    mode = 0o666 if permissions is None else permissions & 0o600  # never readable by more than it will be
+    while True:
+        with open(_beside(path), "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            if sys.platform != "win32":
+                with suppress(OSError):  # a file system without locks: nobody deletes leftovers there, either
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if permissions is not None:
+                    with suppress(PermissionError):  # a file system without permissions
+                        os.fchmod(file.fileno(), permissions)
+            if os.path.exists(file.name):  # else it was taken for left before it was locked
+                yield file
+                return
+
+
+def _delete_leftovers(path: Path) -> None:
+    """Delete the unfinished files of this path that nobody has locked: their writers were killed."""
+    if sys.platform == "win32":  # where files that are open cannot be deleted
+        return
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.part"):
+        with suppress(OSError), open(leftover, "rb", opener=_open_at_once) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where somebody is writing
+            leftover.unlink()
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open without waiting for the other end of a pipe, and without following a link."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _beside(path: Path) -> Path:

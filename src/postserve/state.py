@@ -3,7 +3,7 @@
 A saved object is its constructor's arguments and its arrays. Arguments that are themselves
 persistent nest under a dotted name (``context_map.gram``), those in a list under their place in it
 (``maps.0.gram``); objects that arrays cannot carry (a callable, a scikit-learn estimator) are named in
-the header and handed back on loading.
+the header and handed back on loading. `archive.py` has the file itself.
 """
 
 import copy
@@ -17,16 +17,18 @@ from typing import Any, ClassVar, Unpack, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
+from postserve import archive
+from postserve.archive import Arrays as Arrays
 from postserve.changes import Guarded
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 from postserve.validation import fits
 
 FORMAT = "postserve"
-VERSION = 2
+VERSION = 3
 HEADER = "header"
-
-Arrays = dict[str, npt.NDArray[Any]]
+UNPROVEN_SIZE = 2**20
+"""Sizes up to this may be set without an array of that size, as those of an untaught policy are."""
 
 
 class Persistent(Guarded):
@@ -39,6 +41,8 @@ class Persistent(Guarded):
     """Names and defaults of the options that the constructor takes as **options."""
     _copied_by_reference: ClassVar[tuple[str, ...]] = ()
     """Arguments that are never written: copies refer to the same objects, so they can be compared."""
+    _sides: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Arrays whose sides are arguments: on loading they are compared before the constructor allocates any."""
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -70,10 +74,9 @@ class Persistent(Guarded):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to one .npz file, whole or not at all."""
-        header = {"format": FORMAT, "version": VERSION, "state": _describe(self)}
-        payload: Arrays = {HEADER: np.array(json.dumps(header)), **arrays_of(self)}
+        content = _taken(self)  # the object is read here, and not while the file is written
         with whole_file(Path(path)) as file:
-            np.savez(file, allow_pickle=False, **payload)
+            archive.write(file, content)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
         for name in self._copied_by_reference:
@@ -139,6 +142,27 @@ class Stored:
         """A string stored as an array."""
         return str(self._arrays.get(self._prefix + name, ""))
 
+    def allow_size(self, size: float, name: str) -> None:
+        """Refuse to allocate a size far above the number of values that were saved."""
+        if size > UNPROVEN_SIZE and size > (held := self._count()):
+            wanted = f"at most {max(held, UNPROVEN_SIZE)}: the state has {held} numbers"
+            raise StateMismatch(f"{self._prefix}{name} is {size}, wanted {wanted}")
+
+    def _count(self) -> int:
+        arrays = self._arrays.items()
+        return sum(array.size for name, array in arrays if name.startswith(self._prefix))
+
+    def check_sides(self, sides: Mapping[str, tuple[str, ...]], arguments: Mapping[str, Any]) -> None:
+        """Refuse arrays with other sides than the arguments that they are named after."""
+        for name, named in sides.items():
+            if all(side in arguments for side in named):
+                wanted = tuple(0 if arguments[side] is None else arguments[side] for side in named)
+                array = self._arrays.get(self._prefix + name)
+                got = f"has shape {array.shape}" if array is not None else "is not there"
+                if array is None or array.shape != wanted:
+                    what = ", ".join(named)
+                    raise StateMismatch(f"{self._prefix}{name} {got}, wanted {wanted}: ({what})")
+
     def below(self, prefix: str) -> "Stored":
         """The arrays with this prefix, which is left out of their names."""
         return Stored(self._arrays, self._prefix + prefix)
@@ -164,20 +188,6 @@ def restore_all(item: Persistent, arrays: "Stored") -> None:
         if isinstance(value, Persistent):
             value._restore(arrays.below(f"{name}."))
     item._restore(arrays)
-
-
-def rebuild(path: Path, objects: Mapping[str, Any], kind: type[Persistent]) -> Persistent:
-    """The object that `save` wrote; its class must have been imported."""
-    header, arrays = _read(path)
-    name = header["state"]["class"]
-    if not issubclass(_find_class(name), kind):
-        raise StateMismatch(f"{path} holds a {name}, wanted a {kind.__name__}")
-    given = dict(objects)
-    item = _build(header["state"], "", arrays, given)
-    if given:
-        unknown = ", ".join(sorted(given))
-        raise StateMismatch(f"the state has no object {unknown}, wanted only those it names")
-    return item
 
 
 def refuse_other_settings(one: Persistent, other: Any) -> None:
@@ -266,71 +276,10 @@ def _class_name(cls: type) -> str:
     return cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(str(arrays.pop(HEADER)))
-        got = header["format"], header["version"]
-        _check_node(header["state"])
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except Exception as error:  # numpy, zipfile, zlib and json each raise their own
-        damage = f"{path} is damaged or no state file ({error})"
-        raise StateMismatch(f"{damage}, wanted one that save() wrote") from error
-    if got[0] != FORMAT or type(got[1]) is not int or not 1 <= got[1] <= VERSION:
-        raise StateMismatch(f"{path} has format {got[0]} version {got[1]}, wanted {FORMAT} 1 to {VERSION}")
-    return header, arrays
-
-
-def _check_node(node: dict[str, Any]) -> None:
-    """Raise TypeError or KeyError unless this has the form that `_describe` gives."""
-    str.strip(node["class"])
-    for entry in dict.values(node["settings"]):
-        _check_entry(entry)
-
-
-def _check_entry(entry: dict[str, Any]) -> None:
-    ((kind, content),) = dict.items(entry)
-    if kind == "state":
-        _check_node(content)
-    elif kind == "object":
-        str.strip(content)
-    elif kind == "list":
-        for part in list.copy(content):
-            _check_entry(part)
-    elif kind != "value":
-        raise KeyError(kind)
-
-
-def _build(node: dict[str, Any], prefix: str, arrays: Arrays, objects: dict[str, Any]) -> Persistent:
-    cls = _find_class(node["class"])
-    settings = node["settings"].items()
-    arguments = {name: _build_entry(entry, prefix + name, arrays, objects) for name, entry in settings}
-    try:
-        item = cls(**arguments)
-    except (TypeError, ValueError, MemoryError, OverflowError) as error:
-        raise StateMismatch(f"the state's settings do not fit {node['class']}: {error}") from error
-    item._restore(Stored(arrays, prefix))
-    return item
-
-
-def _build_entry(entry: dict[str, Any], name: str, arrays: Arrays, objects: dict[str, Any]) -> Any:
-    if "state" in entry:
-        return _build(entry["state"], f"{name}.", arrays, objects)
-    if "value" in entry:
-        return entry["value"]
-    if "list" in entry:
-        return [_build_entry(part, f"{name}.{i}", arrays, objects) for i, part in enumerate(entry["list"])]
-    if name in objects:
-        return objects.pop(name)
-    raise StateMismatch(
-        f"the state needs the object {name} as it was when saved (a {entry['object']}), "
-        f"wanted load(path, objects={{{name!r}: …}})"
-    )
-
-
-def _find_class(name: str) -> type[Persistent]:
-    if name not in Persistent._classes:
-        raise StateMismatch(f"the state is of class {name}, wanted one of postserve or one defined by now")
-    return Persistent._classes[name]
+def _taken(item: Persistent) -> Arrays:
+    """Header and arrays of an object as it is now: copies, so that it may go on learning."""
+    header = {"format": FORMAT, "version": VERSION, "state": _describe(item)}
+    arrays = {name: np.array(array, order="C") for name, array in arrays_of(item).items()}
+    if HEADER in arrays:
+        raise InvalidInput(f"an array is named {HEADER!r}, wanted another name: the settings have this one")
+    return {HEADER: np.array(json.dumps(header)), **arrays}

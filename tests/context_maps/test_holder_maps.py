@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsRegressor
 from tests.parts import part
+from tests.stored import arrays_in, write_arrays
 from tests.untyped import untyped
 
 import postserve
@@ -85,10 +86,10 @@ def test_neighbors_are_near_in_units_of_each_column(tmp_path: Path) -> None:
     k = plain._k(512)
     assert np.allclose(answers(plain, X[:40]), [nearest_mean(own, Z, x, k) for x in own[:40]])
     plain.save(tmp_path / "map.npz")
-    with np.load(tmp_path / "map.npz") as file:
-        older = {name: file[name] for name in file if name not in ("units", "units_at", "first_z")}
-        older["pairs_z"] = older["pairs_z"] + file["first_z"]
-    np.savez(tmp_path / "older.npz", **older)
+    arrays = arrays_in(tmp_path / "map.npz")
+    older = {name: arrays[name] for name in arrays if name not in ("units", "units_at", "first_z")}
+    older["pairs_z"] = older["pairs_z"] + arrays["first_z"]
+    write_arrays(tmp_path / "older.npz", older)
     raw = teach(postserve.load(tmp_path / "older.npz"), X, Z)
     X, Z, k = np.vstack([X, X]), np.vstack([Z, Z]), raw._k(1024)
     assert np.allclose(answers(raw, X[:40]), [nearest_mean(X, Z, x, k) for x in X[:40]])
@@ -300,9 +301,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
         ("landmarks_factor", np.zeros((12, 12)), "landmarks_factor"),
     ):
         phi_hat.save(tmp_path / "map.npz")
-        with np.load(tmp_path / "map.npz") as file:
-            arrays = {**file, name: damaged}
-        np.savez(tmp_path / "map.npz", **arrays)
+        write_arrays(tmp_path / "map.npz", {**arrays_in(tmp_path / "map.npz"), name: damaged})
         with pytest.raises(StateMismatch, match=wanted):
             postserve.load(tmp_path / "map.npz")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.stored import arrays_in, write_arrays
 from tests.untyped import untyped
 
 from postserve import HybridMap, InvalidInput, PerArmMap, PoLinUCB, RidgeMap, StateMismatch, load
@@ -264,9 +265,8 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="after an arm was removed"):
             one.merge(other)
     phi_hat.save(tmp_path / "map.npz")
-    with np.load(tmp_path / "map.npz") as file:
-        arrays = dict(file)
-    np.savez(tmp_path / "twice.npz", **{**arrays, "arms": np.array([3, 3])})
+    arrays = arrays_in(tmp_path / "map.npz")
+    write_arrays(tmp_path / "twice.npz", {**arrays, "arms": np.array([3, 3])})
     with pytest.raises(StateMismatch, match="each arm once"):
         load(tmp_path / "twice.npz")
 

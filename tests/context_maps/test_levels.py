@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.tree import DecisionTreeRegressor
+from tests.stored import arrays_in, write_arrays
 
 import postserve
 from postserve import NeighborsMap, NetworkMap, PerArmMap, RidgeMap, SklearnMap
@@ -100,13 +101,13 @@ def test_states_without_a_first_z_go_on_with_z_as_it_is(name: str, n: int, tmp_p
     X, Z = some_pairs(60)
     teach(empty, X[:n], Z[:n]).save(tmp_path / "new.npz")
     added = ("first_z", "compared", *(f"mean_{name}" for name in ("pairs", "first", "total", "squares")))
-    with np.load(tmp_path / "new.npz") as file:
-        older = {key: file[key] for key in file if key.split(".")[-1] not in added}
+    arrays = arrays_in(tmp_path / "new.npz")
+    older = {key: arrays[key] for key in arrays if key.split(".")[-1] not in added}
     for key in older:
         if key.endswith("pairs_z"):
-            first = np.load(tmp_path / "new.npz")[key.replace("pairs_z", "first_z")]
+            first = arrays[key.replace("pairs_z", "first_z")]
             older[key] = older[key] + first if len(first) else older[key]
-    np.savez(tmp_path / "older.npz", **older)
+    write_arrays(tmp_path / "older.npz", older)
     objects = {"regressor": regressor} if name == "tree" else {}
     phi_hat = postserve.load(tmp_path / "older.npz", objects=objects)
     if n == 0:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.map_coverage import MAPS, coverage
+from tests.stored import arrays_in, write_arrays
 
 from postserve import KernelMap, PerArmMap, PoLinUCB, RidgeMap, StateMismatch, load
 
@@ -80,14 +81,13 @@ def test_merged_maps_have_the_pairs_of_both() -> None:
 def test_states_of_earlier_versions_stay_as_sure_as_they_were(tmp_path: Path) -> None:
     policy = PoLinUCB(3, taught(PerArmMap(RidgeMap(3, 2)), 7), optimism="joint")
     policy.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        arrays = dict(file)
+    arrays = arrays_in(tmp_path / "new.npz")
     bad = {**arrays, "context_map.arm_pairs": -arrays["context_map.arm_pairs"]}
-    np.savez(tmp_path / "bad.npz", **bad)
+    write_arrays(tmp_path / "bad.npz", bad)
     with pytest.raises(StateMismatch, match="arm_pairs"):
         load(tmp_path / "bad.npz")
     del arrays["context_map.arm_pairs"]
-    np.savez(tmp_path / "older.npz", **arrays)
+    write_arrays(tmp_path / "older.npz", arrays)
     older, x = load(tmp_path / "older.npz").context_map, np.ones(3)
     assert np.all(policy.context_map.radius(x, ARMS) > older.radius(x, ARMS))
     for _ in range(2):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.stored import arrays_in, write_arrays
 from tests.untyped import untyped
 
 import postserve
@@ -139,7 +140,6 @@ def test_surprises_wait_in_a_saved_state_too(tmp_path: Path) -> None:
     assert [phi_hat.predict(x)[0, 0] for x in more[0]] == [twin.predict(x)[0, 0] for x in more[0]]
     for name, damaged in (("landmarks_nugget", np.array([-1.0])), ("waiting_pairs_seen", np.array([99]))):
         phi_hat.save(tmp_path / "map.npz")
-        with np.load(tmp_path / "map.npz") as file:
-            np.savez(tmp_path / "damaged.npz", **{**file, name: damaged})
+        write_arrays(tmp_path / "damaged.npz", {**arrays_in(tmp_path / "map.npz"), name: damaged})
         with pytest.raises(StateMismatch, match=name if name != "waiting_pairs_seen" else "pairs_x"):
             postserve.load(tmp_path / "damaged.npz")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.neighbors import KNeighborsRegressor
+from tests.stored import arrays_in, write_arrays
 from tests.untyped import untyped
 
 import postserve
@@ -109,8 +110,8 @@ def test_a_saved_map_goes_on_to_the_last_bit(n: int, tmp_path: Path) -> None:
 def test_an_impossible_count_of_errors_is_refused(tmp_path: Path) -> None:
     teach(SklearnMap(3, 2, LinearRegression()), *some_pairs(200)).save(tmp_path / "map.npz")
     for count in (-1, 100, 201):
-        with np.load(tmp_path / "map.npz") as file:
-            np.savez(tmp_path / "damaged.npz", **{**file, "compared": np.array([count])})
+        arrays = {**arrays_in(tmp_path / "map.npz"), "compared": np.array([count])}
+        write_arrays(tmp_path / "damaged.npz", arrays)
         with pytest.raises(StateMismatch, match="compared"):
             postserve.load(tmp_path / "damaged.npz", objects={"regressor": LinearRegression()})
 

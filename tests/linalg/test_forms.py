@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.parts import part
+from tests.stored import STATES, arrays_in, load_old
 
 from postserve import LinUCB, PoLinUCB, RidgeMap, load
 from postserve.linalg import forms
@@ -899,12 +900,11 @@ def test_threads_decide_as_one_does() -> None:
 
 @pytest.mark.parametrize("name", ["polinucb", "epsilon_greedy", "oracle", "linucb_phi_hat"])
 def test_arms_of_version_1_that_were_pulled_are_dense_and_as_they_were(name: str, tmp_path: Path) -> None:
-    path = Path(__file__).parents[1] / "states" / f"version1_{name}.npz"
-    policy: Any = load(path)
+    policy = load_old(f"version1_{name}")
     prefix = "policy." if name == "epsilon_greedy" else ""
     models = (policy.policy if prefix else policy)._arms.models
-    with np.load(path) as file:
-        stored = {key.removeprefix(prefix): file[key] for key in file.files if key.startswith(prefix)}
+    arrays = arrays_in(STATES / f"version1_{name}.npz")
+    stored = {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}
     assert forms_of(models) == ["dense" if pulls > 0 else "cold" for pulls in stored["pulls"]]
     for each in ("gram", "inverse", "moment", "weights", "squares", "pulls", "log_det"):
         assert close(part(models, each), stored[each], 1e-15), each

@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from tests.own_map import OwnTotal
+from tests.stored import load_old
 from tests.untyped import untyped
 
 from postserve import (
@@ -442,7 +443,7 @@ def test_a_shared_draw_moves_alike_candidates_together() -> None:
     ],
 )
 def test_states_from_before_the_generalisations_load(name: str, wanted: list[float]) -> None:
-    policy = load(Path(__file__).parents[1] / "states" / f"version1_{name}.npz")
+    policy = load_old(f"version1_{name}")
     early = {"z": [0.5]} if name == "oracle" else {}
     np.testing.assert_allclose(policy.propensities([0.5, -0.5], **early), wanted)
     policy.update([1.0, 2.0], 0, [1.0], 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tests.stored import arrays_in, write_arrays
 
 import postserve
 from postserve import (
@@ -139,10 +140,9 @@ def test_a_state_whose_map_has_other_rounds_is_refused(damage: Change, tmp_path:
     """Feedback would be learnt, and then fail as it is taken back from the map."""
     path = tmp_path / "policy.npz"
     with_a_round_out().save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
+    arrays = arrays_in(path)
     damage(arrays)
-    np.savez(path, **arrays)
+    write_arrays(path, arrays)
     with pytest.raises(StateMismatch, match="open_x is not what save"):
         postserve.load(path)
 
@@ -151,8 +151,6 @@ def test_a_state_with_a_negative_row_is_refused(tmp_path: Path) -> None:
     policy, path = LinUCB(None, 2, model="shared"), tmp_path / "policy.npz"
     policy.expect(X, 0)
     policy.save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    np.savez(path, **arrays | {"open_arms": np.array([-1])})
+    write_arrays(path, arrays_in(path) | {"open_arms": np.array([-1])})
     with pytest.raises(StateMismatch, match="open_arms is not what save"):
         postserve.load(path)

@@ -265,6 +265,7 @@ class KernelMap(RegressionMap):
             self._waiting.restore(arrays.below("waiting_"))
             arrays.require(self._waiting.seen < MOST_WAITING, "waiting_pairs_seen", "a small count")
         self._level = arrays.has("frame_u")
+        arrays.allow_size(self._room, "rebuilt_at")
         self._models = self._fresh_models()
         self._models.restore(arrays, 1)
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class NetworkMap(PairsMap):
     >>> float(abs(phi_hat.predict([1.0]) - 1.0).item()) < 0.2
     True
     """
+
+    _sides: ClassVar = {"hidden_weights": ("dim_x", "hidden"), "output_weights": ("hidden", "dim_z")}
 
     def __init__(
         self,

@@ -248,6 +248,7 @@ class PerArmMap(TaughtByArm):
         if self._pools:
             self._mean._restore(arrays.below("mean_"))
         arms = arrays.take("arms", (None,), np.int64).tolist()
+        arrays.require(len(set(arms)) == len(arms), "arms", "each arm once")
         self._pairs = None  # in states of earlier versions arms are as sure as their maps
         if self._pools and arrays.has("arm_pairs"):
             pairs = arrays.take("arm_pairs", (len(arms),))

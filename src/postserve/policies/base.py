@@ -38,6 +38,7 @@ class BasePolicy(HasSteps, abstract=True):
     """Arms by id, and the learning verbs; subclasses learn in steps, from checked arrays."""
 
     _settings_from: ClassVar[tuple[str, ...]] = ("_arm_set",)
+    _sides: ClassVar = {"arms": ("n_arms",)}
     _phi_hat: PhiHat | None = None
 
     def __init__(
