@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from postserve import archive
 from postserve.archive import Arrays as Arrays
-from postserve.changes import Guarded
+from postserve.changes import Guarded, one_version
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 from postserve.validation import fits
@@ -276,8 +276,9 @@ def _class_name(cls: type) -> str:
     return cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
 
 
+@one_version
 def _taken(item: Persistent) -> Arrays:
-    """Header and arrays of an object as it is now: copies, so that it may go on learning."""
+    """Header and arrays of one version of an object: copies, so that it may go on learning."""
     header = {"format": FORMAT, "version": VERSION, "state": _describe(item)}
     arrays = {name: np.array(array, order="C") for name, array in arrays_of(item).items()}
     if HEADER in arrays:

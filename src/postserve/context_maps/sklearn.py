@@ -70,12 +70,6 @@ class SklearnMap(PairsMap):
         self._centre = np.zeros(self.dim_z)  # what the regressor predicts is relative to it
         self._compared = 0  # the number of pairs whose errors are known
 
-    def _copy_to_change(self) -> "SklearnMap":
-        twin = super()._copy_to_change()
-        if self.incremental:  # a fit makes another regressor, partial_fit changes it
-            twin.regressor = copy.deepcopy(self.regressor)
-        return twin
-
     @whole
     def forget(self, keep: float) -> None:
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
