@@ -41,8 +41,12 @@ class Guard:
         self.version = version
         self.beside = False
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Guard":
-        return Guard(self.version)
+    def __deepcopy__(self, memo: dict[Any, Any]) -> "Guard":
+        twin, made = Guard(self.version), memo.get(GUARD)
+        if made is not None:
+            twin.beside = True
+            made.append(twin)
+        return twin
 
     def __reduce__(self) -> tuple[type["Guard"], tuple[int]]:
         return Guard, (self.version,)
@@ -131,12 +135,20 @@ def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
             guard.refuse_second(self)
         with guard.lock:
             guard.holder = threading.get_ident()
-            twin = beside(self)
-            result = method(twin, *args, **options)
-            commit([replaced_by(self, twin), changed(guard)])
-            return result
+            return change(self, method, *args, **options)
 
     return verb
+
+
+def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **options: P.kwargs) -> R:
+    """Take a step on a copy of an object, which then takes its place."""
+    made: list[Guard] = []
+    twin = copy.deepcopy(item, {GUARD: made})  # type: ignore[dict-item]  # where guards of the copy are found
+    result = step(twin, *args, **options)
+    commit([replaced_by(item, twin), changed(item._guard)])
+    for guard in made:
+        guard.beside = False
+    return result
 
 
 def beside(item: S) -> S:

@@ -159,6 +159,8 @@ class SharedMap(HasSteps, abstract=True):
     @general_way
     def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
         """The effects of `_learn`."""
+        if self._guard.beside:
+            return [partial(self._learn, x, z)]
         twin = beside(self)
         twin._learn(x, z)
         return [replaced_by(self, twin)]

@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,10 @@ class _Learnt(NamedTuple):
     models: HybridModels
     places: dict[int, int]
     widths: HybridModels | PendingModels[HybridModels]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Learnt":
+        models, widths = copy.deepcopy(self.models, memo), copy.deepcopy(self.widths, memo)
+        return _Learnt(models, dict(self.places), widths)
 
 
 class HybridMap(TaughtByArm):
@@ -143,10 +148,15 @@ class HybridMap(TaughtByArm):
         f, (models, places, widths) = self._f(x[None])[0], self._learnt
         if arm in places and widths is models:
             return models.prepare(places[arm], f, z)
+        if self._guard.beside:
+            return [partial(self._learn, f, arm, z)]
         twin = beside(self)
-        twin._learnt.models.update(twin._place(arm), f, z)
-        twin._follow()
+        twin._learn(f, arm, z)
         return [replaced_by(self, twin)]
+
+    def _learn(self, f: FloatArray, arm: int, z: FloatArray) -> None:
+        self._learnt.models.update(self._place(arm), f, z)
+        self._follow()
 
     def _settle(self) -> None:
         self._learnt.models.settle()

@@ -1,12 +1,11 @@
 """Kernel ridge regression of z on x, for phi of known smoothness."""
 
-import copy
 from typing import Literal
 
 import numpy as np
 
 from postserve import confidence
-from postserve.changes import Effect, replaced, whole
+from postserve.changes import Effect, replaced, shallow, whole
 from postserve.context_maps.landmarks import EXPLAINED, Landmarks, median_distance, one_over_deviation
 from postserve.context_maps.pairs import Pairs
 from postserve.context_maps.ridge import RegressionMap
@@ -140,6 +139,12 @@ class KernelMap(RegressionMap):
                 return
         self._models.update(0, row[0], z)
 
+    def _copy_to_change(self) -> "KernelMap":
+        twin = shallow(self)
+        twin._models, twin._landmarks = self._models.beside(), shallow(self._landmarks)
+        twin._pairs, twin._waiting = shallow(self._pairs), shallow(self._waiting)
+        return twin
+
     @fast_path
     def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:
         effects, keeps = [], self._rebuilt_at < LAST_REBUILD * self.landmarks
@@ -151,7 +156,7 @@ class KernelMap(RegressionMap):
         if rebuilds or (is_new and (has_room or self._is_surprise(row, z))):
             return super()._prepare(x, z)
         if keeps:
-            pairs = copy.copy(self._pairs)
+            pairs = shallow(self._pairs)
             pairs.append(x, z)
             effects = [replaced(self, _pairs=pairs)]
         return effects + self._models.prepare(0, row[0], z)

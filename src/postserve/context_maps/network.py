@@ -1,6 +1,5 @@
 """The paper's two-layer network, trained online."""
 
-import copy
 import json
 from typing import ClassVar
 
@@ -93,7 +92,7 @@ class NetworkMap(PairsMap):
         twin = super()._copy_to_change()
         twin._layers = {name: _copies(layers) for name, layers in self._layers.items()}
         twin._x_scale, twin._z_scale = self._x_scale.copy(), self._z_scale.copy()
-        twin._rng = copy.deepcopy(self._rng)
+        twin._rng = _copied(self._rng)
         return twin
 
     def _named_layers(self) -> Arrays:
@@ -123,6 +122,13 @@ class NetworkMap(PairsMap):
             self._rng.bit_generator.state = json.loads(arrays.text("rng"))
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StateMismatch(f"rng does not restore ({error}), wanted a PCG64 state") from error
+
+
+def _copied(rng: np.random.Generator) -> np.random.Generator:
+    """A generator in the same state; `copy.deepcopy` takes three times as long."""
+    twin = np.random.default_rng(0)
+    twin.bit_generator.state = rng.bit_generator.state
+    return twin
 
 
 def _copies(layers: kernels.Layers) -> kernels.Layers:

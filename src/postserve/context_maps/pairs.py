@@ -1,6 +1,5 @@
 """Maps that keep the pairs (x, z); their radius is Assumption 1's."""
 
-import copy
 from abc import abstractmethod
 from typing import Self
 
@@ -117,7 +116,7 @@ class PairsMap(SharedMap, abstract=True):
 
     def _copy_to_change(self) -> Self:
         twin = shallow(self)
-        twin._errors, twin._pairs = self._errors.beside(), copy.copy(self._pairs)
+        twin._errors, twin._pairs = self._errors.beside(), shallow(self._pairs)
         return twin
 
     @whole

@@ -300,6 +300,9 @@ class HybridModels(HasFrame):
             twin.frame.array = twin.own.storage.frame
         return twin
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "HybridModels":
+        return self.beside()
+
     def forget(self, keep: float) -> None:
         """Multiply the sums by keep, in (0, 1], removed arms' too; the prior is never forgotten."""
         if keep < 1.0:
@@ -327,6 +330,10 @@ class HybridModels(HasFrame):
     def add(self, n_models: int = 1) -> None:
         """Append models that have the shared weights only."""
         self.own.add(n_models)
+
+    def adding(self) -> Effect:
+        """The effect of `add`."""
+        return self.own.adding()
 
     def remove(self, model: int) -> None:
         """Remove a model and its own weights; what it taught the shared ones stays."""

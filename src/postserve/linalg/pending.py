@@ -10,10 +10,11 @@ announced rows, however many these are.
 import copy
 from collections import Counter
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from postserve.changes import shallow
 from postserve.linalg import forms
 from postserve.linalg.frame import Shift, moved
 from postserve.linalg.hybrid import HybridModels
@@ -39,6 +40,11 @@ class RowSum:
         self._framed = framed
         self._origin = self._gram = self._peak = np.empty(0)
         self._taken = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "RowSum":
+        twin = shallow(self)
+        twin.rows, twin._gram = Counter(self.rows), self._gram.copy()
+        return twin
 
     def add(self, u: FloatArray) -> None:
         """One more row."""
@@ -106,6 +112,13 @@ class PendingModels(Generic[M]):
         self.models = models
         self._sums: dict[int, RowSum] = {}  # of the models that have announced rows
         self.rebuild()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PendingModels[M]":
+        twin = shallow(self)
+        twin.models, twin._twin = copy.deepcopy(self.models, memo), copy.deepcopy(self._twin, memo)
+        twin._sums, twin._pulls = copy.deepcopy(self._sums, memo), self._pulls.copy()
+        twin._taught, twin._stale = dict(self._taught), set(self._stale)
+        return twin
 
     @property
     def count(self) -> int:

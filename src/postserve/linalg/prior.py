@@ -214,8 +214,8 @@ class BlockPrior:
         fit = evidence.maximise(objective, tolerance=tolerance, start=start)
         if in_force:
             self._take_columns(learner.move_frame(sums))
-        self._adopt(fit, learner)
         self.fitted_at = learner.updates
+        self._adopt(fit, learner)
 
     def _still_fits(self, units: evidence.Units) -> bool:
         """Whether no column's unit has changed so much that its lambda would not fit the new one."""
@@ -247,6 +247,8 @@ class BlockPrior:
         self._zero_columns = np.flatnonzero(self.zero_inputs)
         unknown = bool(len(self._zero_columns) or (self.noise_variance == 0.0).any())
         self._waits_for_units = self.evidence and unknown
+        # Up to so many updates nothing is due, which needs no call to be known.
+        self.quiet_until = 0.0 if self._waits_for_units else REFIT_GROWTH * self.fitted_at - 1.0
 
     def beside(self) -> "BlockPrior":
         """A copy that shares nothing that learning changes."""

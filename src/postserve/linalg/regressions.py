@@ -11,11 +11,11 @@ and its cache is a number and a vector per row (`forms.py`).
 """
 
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from postserve.changes import Effect, commit, replaced_by, shallow
+from postserve.changes import Effect, commit, replaced, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.frame import Shift, moved, parts_of
@@ -140,9 +140,11 @@ class Regressions:
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
         """mean + radius · width of the first output, or any lower number if that cannot be the best.
 
-        `radius` has one entry per model, or one for all.
+        `radius` has one entry per model, or one for all; models are in rising order.
         """
-        n, storage = len(models), present(self.storage, models)
+        n, storage = len(models), self.storage
+        if n and models.item(-1) >= len(storage.place):
+            present(storage, models)  # raises and says why
         scores, size = np.empty(n), 4 * n + self.dim + self._packed_size
         work = _work
         if len(work) < size:
@@ -242,6 +244,9 @@ class Regressions:
         twin = shallow(self)
         twin.storage = Storage._make(array.copy() for array in self.storage)
         return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.beside()
 
     def learn(self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None) -> float:
         """Add a row to sums and cache; returns q = u^T A^{-1} u from before it.
@@ -343,6 +348,10 @@ class Regressions:
     def add(self, n_models: int = 1) -> None:
         """Append models without rows."""
         self.storage = forms.add_cold(self.storage, n_models)
+
+    def adding(self) -> Effect:
+        """The effect of `add`."""
+        return replaced(self, storage=forms.add_cold(self.storage, 1))
 
     def remove(self, model: int) -> None:
         """Remove a model; later ones move down by one."""

@@ -113,8 +113,10 @@ class RidgeModels(HasFrame, Regressions):
     def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:
         """The effects of `update`; `settle` follows if the last one returns that a cache is lost."""
         prior, frame = self.prior, self.frame
-        if (frame is None or frame.started) and not (prior.evidence and prior.is_due(self, u, y)):
-            return [self.learning(model, u, y)]
+        if frame is None or frame.started:
+            quiet = not prior.evidence or self.storage.counts.item(UPDATES) < prior.quiet_until
+            if quiet or not prior.is_due(self, u, y):
+                return [self.learning(model, u, y)]
         twin = self.beside()
         twin.update(model, u, y)
         return [replaced_by(self, twin)]

@@ -1,9 +1,11 @@
 """The arms: the ids that callers use, and the slots of their models."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from postserve.changes import shallow
 from postserve.errors import InvalidInput
 from postserve.state import Arrays, Stored
 from postserve.types import Decision, FloatArray, IntArray
@@ -34,6 +36,9 @@ class ArmSet:
         none_is_gone = len(ids) > 0 and int(ids[-1]) == len(ids) - 1
         self._ids_that_are_slots = len(ids) if none_is_gone else 0
         self.all_slots = np.arange(len(ids))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ArmSet":
+        return shallow(self)  # every verb replaces what it changes
 
     @property
     def n_arms(self) -> int | None:

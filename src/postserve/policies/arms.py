@@ -1,5 +1,6 @@
 """The arms' reward models: one ridge regression per arm, and the ellipsoid around its weights."""
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
@@ -7,7 +8,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from postserve import confidence, optimism
-from postserve.changes import Effect, commit
+from postserve.changes import Effect, commit, replaced_by, shallow
 from postserve.errors import InvalidInput
 from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
@@ -113,6 +114,12 @@ class ArmModels:
         constant = not isinstance(self.arm_radius, str)
         self._constant_radius = np.array([self.multiplier * self.arm_radius]) if constant else None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ArmModels":
+        twin = shallow(self)
+        twin.models, twin.widths = copy.deepcopy(self.models, memo), copy.deepcopy(self.widths, memo)
+        twin._reward = np.zeros(1)
+        return twin
+
     @property
     def scale_free(self) -> bool:
         """Whether scores scale exactly with the rewards, and do not change with the scale of u.
@@ -177,11 +184,16 @@ class ArmModels:
             return slots
         return self._zeros if len(slots) == len(self._zeros) else np.zeros(len(slots), dtype=np.int64)
 
-    def add(self) -> None:
-        """One more arm, in the last slot."""
-        if self._own:
-            self.models.add()
-            self.renew_widths()
+    def prepare_add(self) -> list[Effect]:
+        """One more arm, in the last slot: the effects."""
+        if not self._own:
+            return []
+        if self.widths is self.models:
+            return [self.models.adding()]
+        twin = copy.deepcopy(self)
+        commit([twin.models.adding()])
+        twin.renew_widths()
+        return [replaced_by(self, twin)]
 
     def remove(self, slot: int) -> None:
         """Remove an arm; what it taught a shared model stays."""

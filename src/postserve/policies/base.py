@@ -5,16 +5,16 @@ come, in any order and at any time (docs/recipes.md). Rounds that the caller ann
 widths until their feedback comes (`open_rounds.py`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import call
 from threading import get_ident
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Effect, beside, changed, commit, replaced_by, whole
+from postserve.changes import Effect, change, learning, replaced_by, shallow, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies import open_rounds
@@ -29,7 +29,6 @@ from postserve.steps import HasSteps, general_way
 from postserve.types import Context, FloatArray, IntArray, MissingZ
 from postserve.validation import number, one_of, reward_value, vector, whole_numbers
 
-R = TypeVar("R")
 NO_Z = np.empty(0)
 """Stands for z where it is not used."""
 
@@ -102,12 +101,17 @@ class BasePolicy(HasSteps, abstract=True):
         """How many arms there are now."""
         return len(self._arm_set.ids)
 
-    @whole
+    @learning
     def add_arm(self) -> int:
         """Add an untrained arm; returns its id."""
         self._arm_set.refuse_rows()
+        arms = shallow(self._arm_set)
+        arm = arms.add()
+        self._work.clear()
         self._add_arm()
-        return self._arm_set.add()
+        self._work.append(replaced_by(self._arm_set, arms))
+        self._apply()
+        return arm
 
     @whole
     def remove_arm(self, arm: int) -> None:
@@ -134,7 +138,7 @@ class BasePolicy(HasSteps, abstract=True):
                 self._update(x, slot, z, reward)
                 self._apply()
             else:
-                _change(self, open_rounds.update, x, slot, z, reward)
+                change(self, open_rounds.update, x, slot, z, reward)
 
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
@@ -151,14 +155,14 @@ class BasePolicy(HasSteps, abstract=True):
             guard.holder = get_ident()
             if self._z.has_gaps(z):
                 x, slot, _ = _checked_round(self, x, arm, None)
-                return _change(self, open_rounds.observe_part, x, slot, self._z.part(z))
+                return change(self, open_rounds.observe_part, x, slot, self._z.part(z))
             x, slot, z = _checked_round(self, x, arm, z)
             if self.dim_z is None:
                 return None
             if z is None:
                 raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
             if self._open is not None:
-                return _change(self, open_rounds.observe, x, slot, z)
+                return change(self, open_rounds.observe, x, slot, z)
             self._work.clear()
             z_hat = self._observe(x, slot, z)
             self._apply()
@@ -182,7 +186,7 @@ class BasePolicy(HasSteps, abstract=True):
                 self._fill_z_and_credit(x, slot, z, reward, predicted)
                 self._apply()
             else:
-                _change(self, open_rounds.credit, x, slot, z, reward, predicted)
+                change(self, open_rounds.credit, x, slot, z, reward, predicted)
 
     @whole
     def expect(self, x: Context, arm: int) -> None:
@@ -291,7 +295,8 @@ class BasePolicy(HasSteps, abstract=True):
         """
         return []
 
-    def _add_arm(self) -> None: ...
+    def _add_arm(self) -> None:
+        """Prepare what another arm needs."""
 
     def _remove_arm(self, slot: int) -> None: ...
 
@@ -357,14 +362,6 @@ def _settle(policy: BasePolicy) -> None:
         arms.models.settle()
     if policy._phi_hat is not None:
         policy._phi_hat.settle()
-
-
-def _change(policy: BasePolicy, step: Callable[..., R], *args: Any) -> R:
-    """A step of a policy with announced rounds, on a copy which then takes its place."""
-    twin = beside(policy)
-    result = step(twin, *args)
-    commit([replaced_by(policy, twin), changed(policy._guard)])
-    return result
 
 
 def _checked_round(

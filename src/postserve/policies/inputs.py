@@ -40,6 +40,9 @@ class Inputs:
         if features is not None:
             check_callable(f"{name}_features", features)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Inputs":
+        return self  # nothing of it ever changes
+
     def one(self, value: Any) -> FloatArray:
         """One x, or one z, as the models see it."""
         if self.is_ready(value):

@@ -167,7 +167,7 @@ class LinearPolicy(BasePolicy, abstract=True):
             self._arms.renew_widths()
 
     def _add_arm(self) -> None:
-        self._arms.add()
+        self._work += self._arms.prepare_add()
 
     def _remove_arm(self, slot: int) -> None:
         self._arms.remove(slot)

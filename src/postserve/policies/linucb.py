@@ -54,7 +54,11 @@ class LinUCB(ChoosesFromX, LinearPolicy):
         row: FloatArray = self._arms.stack(x)[0]
         return row
 
-    # Fast paths: many rounds at once
+    # Fast paths: many rounds at once, and no step that does nothing
+
+    @fast_path
+    def _update(self, x: FloatArray, slot: int, z: FloatArray | None, reward: float) -> None:
+        self._work += self._arms.prepare(slot, x, reward=reward)
 
     @fast_path
     def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:

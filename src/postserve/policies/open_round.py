@@ -1,8 +1,9 @@
 """An announced round, and which of several the feedback is of."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from postserve.errors import InvalidInput
 from postserve.types import BoolArray, FloatArray
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, frozen=True)
 class OpenRound:
     """An arm was served at x; z, and what was predicted before it, once it came."""
 
@@ -36,9 +37,21 @@ class OpenRounds:
     def __iter__(self) -> Iterator[OpenRound]:
         return iter([each for rounds in self._by_key.values() for each in rounds])
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "OpenRounds":
+        twin = OpenRounds()
+        twin._by_key = dict(self._by_key)  # lists and rounds are replaced, never changed
+        return twin
+
     def add(self, one: OpenRound) -> None:
         """One more."""
-        self._by_key.setdefault(_key(one.x, one.arm), []).append(one)
+        key = _key(one.x, one.arm)
+        self._by_key[key] = [*self._by_key.get(key, ()), one]
+
+    def replace(self, one: OpenRound, **values: Any) -> OpenRound:
+        """Another in its place, with new values; returns it."""
+        key, new = _key(one.x, one.arm), replace(one, **values)
+        self._by_key[key] = [new if each is one else each for each in self._by_key[key]]
+        return new
 
     def remove(self, one: OpenRound) -> None:
         """One less."""

@@ -22,8 +22,8 @@ from postserve.types import FloatArray, IntArray
 
 def expect(policy: Any, x: FloatArray, slot: int) -> None:
     """Announce a round."""
-    one = OpenRound(_seen(policy, x), _arm(policy, slot))
-    one.rows = policy._rows_out(one.x, slot, None, None)
+    seen = _seen(policy, x)
+    one = OpenRound(seen, _arm(policy, slot), rows=policy._rows_out(seen, slot, None, None))
     if policy._phi_hat is not None:
         policy._phi_hat.expect(one.x, slot)
     _count(policy, one)
@@ -57,9 +57,9 @@ def _observe(
         _uncount(policy, one)
         if policy._phi_hat is not None:
             policy._phi_hat.withdraw(one.x, slot)
-        one.z, one.z_hat, one.part = z.copy(), None if z_hat is None else z_hat.copy(), None
-        one.rows = policy._rows_out(one.x, slot, one.z, one.z_hat)
-        _count(policy, one)
+        z, known = z.copy(), None if z_hat is None else z_hat.copy()
+        rows = policy._rows_out(one.x, slot, z, known)
+        _count(policy, policy._open.replace(one, z=z, z_hat=known, part=None, rows=rows))
     if untaught:
         _count_more(policy)
     _follow(policy)
@@ -91,14 +91,13 @@ def observe_part(policy: Any, x: FloatArray, slot: int, part: FloatArray) -> Flo
     whole = part.copy() if one.part is None else np.where(np.isnan(part), one.part, part)
     if not np.isnan(whole).any():
         return _observe(policy, x, slot, whole, one)
+    z_hat = one.z_hat
     if _learns_in_stages(policy):
         z_hat = policy._before_parts(x, slot) if one.part is None else one.z_hat
         policy._phi_hat.learn_part(x, slot, whole, one.part)
-        one.z_hat = z_hat
     _uncount(policy, one)
-    one.part = whole
-    one.rows = _rows(policy, one)
-    _count(policy, one)
+    one = policy._open.replace(one, part=whole, z_hat=z_hat)
+    _count(policy, policy._open.replace(one, rows=_rows(policy, one)))
     _follow(policy)
     return None
 
@@ -258,8 +257,7 @@ def _count_more(policy: Any) -> None:
     for one in policy._open or ():
         if any(row is None for row in one.rows):
             _uncount(policy, one)
-            one.rows = _rows(policy, one)
-            _count(policy, one)
+            _count(policy, policy._open.replace(one, rows=_rows(policy, one)))
 
 
 def _rows(policy: Any, one: OpenRound) -> list[FloatArray | None]:

@@ -4,10 +4,11 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from postserve.changes import Effect, Guarded, beside, commit, replaced_by
+from postserve.changes import Effect, Guarded, beside, commit, replaced_by, shallow
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.context_maps.hybrid import HybridMap
 from postserve.errors import InvalidInput
@@ -152,11 +153,21 @@ class PhiHat:
             return self._for_all._prepare(x, z)
         return prepared(self.map, x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
 
+    def _with(self, phi_hat: ContextMap) -> "PhiHat":
+        """The same with another map of this kind."""
+        twin = shallow(self)
+        vars(twin).update({name: phi_hat for name, part in vars(self).items() if part is self.map})
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PhiHat":
+        twin = self._with(copy.deepcopy(self.map, memo))
+        twin._arm_set = copy.deepcopy(self._arm_set, memo)
+        return twin
+
     def prepare_and_learn(self, x: FloatArray, slot: int, z: FloatArray) -> tuple[list[Effect], "PhiHat"]:
         """The effects, and a copy that has learnt."""
         phi_hat = beside(self.map) if isinstance(self.map, Guarded) else copy.deepcopy(self.map)
-        after = copy.copy(self)
-        vars(after).update({name: phi_hat for name, part in vars(self).items() if part is self.map})
+        after = self._with(phi_hat)
         commit(after.prepare(x, slot, z))
         if isinstance(self.map, Guarded):
             return [replaced_by(self.map, phi_hat)], after

@@ -122,7 +122,7 @@ class PoLinUCB(ChoosesFromX, LinearPolicy):
             self._fill_z_and_credit(x, slot, z, reward, None)
         else:
             self._work += self._phi_hat.prepare(x, slot, z)
-            self._credit(x, slot, z, reward, None)
+            self._work += self._arms.prepare(slot, x, z, reward=reward)
 
     @fast_path
     def _update_batch(
