@@ -26,6 +26,7 @@ from postserve.environments import Observation1 as Observation1
 from postserve.environments import RotatingEnvironment as RotatingEnvironment
 from postserve.environments import SyntheticEnvironment as SyntheticEnvironment
 from postserve.environments import TableEnvironment as TableEnvironment
+from postserve.errors import Busy as Busy
 from postserve.errors import InvalidInput as InvalidInput
 from postserve.errors import PostserveError as PostserveError
 from postserve.errors import StateMismatch as StateMismatch

@@ -117,7 +117,7 @@ class ArmModels:
     def __deepcopy__(self, memo: dict[int, Any]) -> "ArmModels":
         twin = shallow(self)
         twin.models, twin.widths = copy.deepcopy(self.models, memo), copy.deepcopy(self.widths, memo)
-        twin._reward = np.zeros(1)
+        twin._reward = self._reward.copy()
         return twin
 
     @property

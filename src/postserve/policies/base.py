@@ -210,7 +210,7 @@ class BasePolicy(HasSteps, abstract=True):
         x, slot, _ = _checked_round(self, x, arm, None)
         open_rounds.withdraw(self, x, slot)
 
-    @whole
+    @learning
     def update_batch(
         self, X: Context, arms: npt.ArrayLike, Z: Context | None, rewards: npt.ArrayLike
     ) -> None:
@@ -230,11 +230,7 @@ class BasePolicy(HasSteps, abstract=True):
             _refuse_missing_z(self)
         if n:
             self._try_rows(X, slots)
-            if self._open is None:
-                self._update_batch(X, slots, Z, rewards)
-                self._apply()
-            else:
-                open_rounds.update_batch(self, X, slots, Z, rewards)
+            change(self, _learn_rows, X, slots, Z, rewards)
 
     @whole
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
@@ -362,6 +358,16 @@ def _settle(policy: BasePolicy) -> None:
         arms.models.settle()
     if policy._phi_hat is not None:
         policy._phi_hat.settle()
+
+
+def _learn_rows(
+    policy: BasePolicy, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+) -> None:
+    if policy._open is None:
+        policy._update_batch(X, slots, Z, rewards)
+        policy._apply()
+    else:
+        open_rounds.update_batch(policy, X, slots, Z, rewards)
 
 
 def _checked_round(

@@ -77,8 +77,7 @@ class LinUCBPhiHat(PoLinUCB):
             error = self._map_error(after, x, slot)
             z_hat: FloatArray | None = after.predict_one(x, slot)
         else:
-            error = self._map_error(self._phi_hat, x, slot)
-            z_hat = super()._observe(x, slot, z)
+            error, z_hat = self._map_error(self._phi_hat, x, slot), super()._observe(x, slot, z)
         self._work.append(replaced(self, _map_errors=self._map_errors + error))
         return z_hat
 
@@ -102,8 +101,8 @@ class LinUCBPhiHat(PoLinUCB):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction without a z has an error too."""
-        error = self._map_error(self._phi_hat, x, slot)
-        self._work.append(replaced(self, _map_errors=self._map_errors + error))
+        errors = self._map_errors + self._map_error(self._phi_hat, x, slot)
+        self._work.append(replaced(self, _map_errors=errors))
         return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
