@@ -37,7 +37,7 @@ class Guard:
 
     def __init__(self, version: int = 0) -> None:
         self.lock = threading.Lock()
-        self.holder = 0  # the thread that learns; 0 for a reader
+        self.holder = 0  # the thread that learns; negative if it reads
         self.version = version
         self.beside = False
 
@@ -52,11 +52,11 @@ class Guard:
         return Guard, (self.version,)
 
     def refuse_second(self, item: object) -> None:
-        """Raise if the lock is a learner's, not a reader's."""
-        if self.holder:
+        """Raise if the lock is a learner's, or this thread's own: only for other readers it may wait."""
+        if self.holder > 0 or self.holder == -threading.get_ident():
             names = {each.ident: each.name for each in threading.enumerate()}
-            name = names.get(self.holder, f"{self.holder}")
-            got = f"the {type(item).__name__} is being changed by thread {name}"
+            name = names.get(abs(self.holder), str(abs(self.holder)))
+            got = f"the {type(item).__name__} is in use by thread {name}"
             raise Busy(f"{got}, wanted one learner at a time: use one thread, or a lock around the verbs")
 
 
@@ -184,7 +184,7 @@ def one_version(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[
                 if guard.version == version:
                     return result
         with guard.lock:
-            guard.holder = 0
+            guard.holder = -threading.get_ident()
             return method(self, *args, **options)
 
     return verb

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from postserve import archive
 from postserve.archive import Arrays as Arrays
-from postserve.changes import Guarded, one_version
+from postserve.changes import GUARD, Guarded, one_version
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 from postserve.validation import fits
@@ -79,11 +79,11 @@ class Persistent(Guarded):
             archive.write(file, content)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
-        for name in self._copied_by_reference:
-            memo[id(getattr(self, name))] = getattr(self, name)
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in vars(self).items()})
+        if len(memo) > (GUARD in memo):  # a part of what is copied
+            return _copy(self, memo)
+        found = _copies(self, memo)
+        memo.update(found)
+        twin: Persistent = found[id(self)]
         return twin
 
 
@@ -274,6 +274,22 @@ def _class_name(cls: type) -> str:
     """The name of a class, with its module unless it is of this package."""
     inside = cls.__module__.split(".")[0] == __name__.split(".")[0]
     return cls.__name__ if inside else f"{cls.__module__}.{cls.__qualname__}"
+
+
+@one_version
+def _copies(item: Persistent, memo: dict[int, Any]) -> dict[int, Any]:
+    """Copies of one version of an object and of its parts, by their ids."""
+    found = dict(memo)
+    _copy(item, found)
+    return found
+
+
+def _copy(item: Persistent, memo: dict[int, Any]) -> Persistent:
+    for name in item._copied_by_reference:
+        memo[id(getattr(item, name))] = getattr(item, name)
+    twin = memo[id(item)] = type(item).__new__(type(item))
+    twin.__dict__.update({name: copy.deepcopy(part, memo) for name, part in list(vars(item).items())})
+    return twin
 
 
 @one_version

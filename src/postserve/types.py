@@ -39,11 +39,18 @@ Optimism: TypeAlias = Literal["plugin", "posterior", "joint", "bound"]
 MissingZ: TypeAlias = Literal["raise", "impute", "drop"]
 
 
-class Decision(NamedTuple):
-    """The arm to serve, and the probability with which it was chosen."""
-
+class _ArmAndPropensity(NamedTuple):
     arm: int
     propensity: float
+
+
+class Decision(_ArmAndPropensity):
+    """The arm to serve, and the probability with which it was chosen: a pair.
+
+    `version` says which version of the policy chose it, if that counts its changes.
+    """
+
+    version: int | None = None
 
 
 class Decisions(NamedTuple):

@@ -5,6 +5,7 @@ come, in any order and at any time (docs/recipes.md). Rounds that the caller ann
 widths until their feedback comes (`open_rounds.py`).
 """
 
+import copy
 from collections.abc import Sequence
 from functools import partial
 from operator import call
@@ -255,6 +256,7 @@ class BasePolicy(HasSteps, abstract=True):
         if other.arms != self.arms:
             theirs, mine = other._arm_set, self._arm_set
             raise InvalidInput(f"cannot merge arms {theirs} into {mine}, wanted the same arms")
+        other = copy.deepcopy(other)  # one version of it, whoever teaches it meanwhile
         self._merge(other)
         open_rounds.adopt(self, other._open or ())
 

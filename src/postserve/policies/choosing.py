@@ -3,6 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from threading import get_ident
 from typing import cast
 
 import numpy as np
@@ -49,9 +50,10 @@ class ChoosesFromX(Guarded, ABC):
                     raise
             else:
                 if guard.version == version:
+                    decision.version = version
                     return decision
         with guard.lock:
-            guard.holder = 0
+            guard.holder = -get_ident()
             return self.select(x, rng, arms)
 
     @one_version

@@ -45,7 +45,9 @@ class EpsilonGreedy(Persistent):
         self, x: npt.ArrayLike, rng: np.random.Generator, arms: Sequence[int] | None = None
     ) -> Decision:
         """Choose an eligible arm for x; changes nothing but rng."""
-        return self._draw(self.propensities(x, arms), generator(rng))
+        decision = self._draw(self.propensities(x, arms), generator(rng))
+        decision.version = self.version if isinstance(self.policy, Guarded) else None
+        return decision
 
     @one_version
     def propensities(self, x: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:

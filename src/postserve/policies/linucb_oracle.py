@@ -57,7 +57,9 @@ class LinUCBOracle(LinearPolicy):
     ) -> Decision:
         """Choose an arm for x and the z that will follow; changes nothing but rng."""
         u, slots = _seen(self, x, z, arms)
-        return self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
+        decision = self._arm_set.decision(slots, *choose(self._scores(u, slots), generator(rng)))
+        decision.version = self.version
+        return decision
 
     @one_version
     def propensities(self, x: Context, *, z: Context, arms: Sequence[int] | None = None) -> FloatArray:
