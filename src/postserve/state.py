@@ -78,7 +78,7 @@ class Persistent(Guarded):
         with whole_file(Path(path)) as file:
             archive.write(file, content)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Persistent":
+    def __deepcopy__(self, memo: dict[Any, Any]) -> "Persistent":
         if len(memo) > (GUARD in memo):  # a part of what is copied
             return _copy(self, memo)
         found = _copies(self, memo)
