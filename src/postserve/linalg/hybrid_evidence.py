@@ -13,6 +13,7 @@ with H_i = sum_a G_{a,i}^T G_{a,i}. Hyperprior, units and search are those of `e
 blocks of the arms' own weights and, after them, those of the shared ones.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -53,9 +54,10 @@ def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArr
 
 def semidefinite_root(gram: FloatArray) -> FloatArray:
     """R, upper triangular, R^T R = S of each gram (…, d, d); a pivot within rounding of 0 is 0."""
-    dim, R = gram.shape[-1], np.zeros(gram.shape)
-    grams = np.ascontiguousarray(gram).reshape(-1, dim, dim)
-    kernels.semidefinite_roots(grams, dim * EPS, R.reshape(-1, dim, dim))
+    R = np.zeros(gram.shape)
+    *many, dim, _ = gram.shape
+    shape = math.prod(many), dim, dim  # not -1, which is no number where there are no arms or no columns
+    kernels.semidefinite_roots(np.ascontiguousarray(gram).reshape(shape), dim * EPS, R.reshape(shape))
     return R
 
 
