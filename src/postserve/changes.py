@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from operator import call
+from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 from postserve.errors import Busy
@@ -53,7 +54,7 @@ class Guard:
 
     def refuse_second(self, item: object) -> None:
         """Raise if the lock is a learner's, or this thread's own: only for other readers it may wait."""
-        if self.holder > 0 or self.holder == -threading.get_ident():
+        if self.holder > 0 or self.holder == -get_ident():
             names = {each.ident: each.name for each in threading.enumerate()}
             name = names.get(abs(self.holder), str(abs(self.holder)))
             got = f"the {type(item).__name__} is in use by thread {name}"
@@ -72,7 +73,10 @@ class Guarded:
 
     @property
     def version(self) -> int:
-        """How often it was changed since it was made, or, in a copy, since the first one was."""
+        """How often it was changed since it was made, or, in a copy, since the first one was.
+
+        A verb is one change, or two if caches had lost digits and were renewed.
+        """
         return self._guard.version
 
     def _copy_to_change(self) -> Any:
@@ -113,11 +117,22 @@ def learning(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, 
         guard = self._guard
         if guard.lock.locked():
             guard.refuse_second(self)
-        with guard.lock:
-            guard.holder = threading.get_ident()
-            return method(self, *args, **options)
+        with guard.lock: return as_holder(guard, get_ident(), method, self, *args, **options)  # noqa: E701 # fmt: skip
 
     return verb
+
+
+def as_holder(guard: Guard, holder: int, step: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """A step of the thread that has the lock.
+
+    It is called in the line that takes the lock: an error in a line of its own at the end of the block, as
+    debuggers and tests can raise it, would keep the lock for ever.
+    """
+    guard.holder = holder
+    try:
+        return step(*args, **options)
+    finally:
+        guard.holder = 0
 
 
 def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -133,9 +148,7 @@ def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
             return method(self, *args, **options)
         if guard.lock.locked():
             guard.refuse_second(self)
-        with guard.lock:
-            guard.holder = threading.get_ident()
-            return change(self, method, *args, **options)
+        with guard.lock: return as_holder(guard, get_ident(), change, self, method, *args, **options)  # noqa: E701 # fmt: skip
 
     return verb
 
@@ -183,8 +196,6 @@ def one_version(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[
             else:
                 if guard.version == version:
                     return result
-        with guard.lock:
-            guard.holder = -threading.get_ident()
-            return method(self, *args, **options)
+        with guard.lock: return as_holder(guard, -get_ident(), method, self, *args, **options)  # noqa: E701 # fmt: skip
 
     return verb

@@ -38,8 +38,18 @@ def prepared(phi_hat: ContextMap, x: FloatArray, arm: int, z: FloatArray) -> lis
 
 def commit_in(phi_hat: "SharedMap | TaughtByArm", effects: list[Effect]) -> None:
     """Carry out the effects of learning a pair."""
-    if lost_a_cache(commit([*effects, changed(phi_hat._guard)])):
-        phi_hat._settle()
+    try:
+        if lost_a_cache(commit([*effects, changed(phi_hat._guard)])):
+            _settle(phi_hat)
+    except BaseException:  # an interrupt between the effects and what must follow them
+        _settle(phi_hat)
+        raise
+
+
+def _settle(phi_hat: "SharedMap | TaughtByArm") -> None:
+    """Renew the caches that can no longer be trusted."""
+    if effects := phi_hat._settling():
+        commit([*effects, changed(phi_hat._guard)])
 
 
 class TaughtByArm(Persistent, abstract=True):
@@ -58,8 +68,10 @@ class TaughtByArm(Persistent, abstract=True):
     def _prepare_for(self, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
         """The effects of learning that z followed x when this arm was served."""
 
-    def _settle(self) -> None:
-        """Renew caches that can no longer be trusted; nothing without any."""
+    @general_way
+    def _settling(self) -> list[Effect]:
+        """The effects of renewing caches that can no longer be trusted; none if all can."""
+        return []
 
 
 class SharedMap(HasSteps, abstract=True):
@@ -165,8 +177,10 @@ class SharedMap(HasSteps, abstract=True):
         twin._learn(x, z)
         return [replaced_by(self, twin)]
 
-    def _settle(self) -> None:
-        """Renew caches that can no longer be trusted; nothing without any."""
+    @general_way
+    def _settling(self) -> list[Effect]:
+        """The effects of renewing caches that can no longer be trusted; none if all can."""
+        return []
 
     @general_way
     def _learn_batch(self, X: FloatArray, Z: FloatArray) -> None:

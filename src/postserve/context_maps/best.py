@@ -61,11 +61,13 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
         self._best = 0
 
     @property
+    @one_version
     def best(self) -> ContextMap:
         """The map that answers now: one of `maps`, or the constant."""
         return self._members[self._best]
 
     @property
+    @one_version
     def errors(self) -> FloatArray:
         """The mean squared error of each map, and last of the constant, in units of the variance of z."""
         return _relative(self._errors, self._mean.variance) / ((self._pairs or 1.0) * self.dim_z)
@@ -126,6 +128,7 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
         """Whether a z has come."""
         return self._mean.pairs > 0.0
 
+    @one_version
     def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
         """Those of the best map."""
         return self.best.ball_axes(arms) if isinstance(self.best, ShapesBall) else None
@@ -139,6 +142,7 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
         self._errors = self._errors * keep
         self._pairs *= keep
 
+    @one_version
     def squared_errors(self) -> tuple[FloatArray, float]:
         """Those of the best map, of predictions made before z was learnt, and the number of pairs."""
         return self._errors[self._best].copy(), self._pairs

@@ -84,6 +84,7 @@ class HybridMap(TaughtByArm):
         self._forgot = False
 
     @property
+    @one_version
     def prior(self) -> Prior:
         """The prior in force: noise variance of each output, lambda of each block of both levels."""
         return self._learnt.models.prior.in_force
@@ -158,8 +159,8 @@ class HybridMap(TaughtByArm):
         self._learnt.models.update(self._place(arm), f, z)
         self._follow()
 
-    def _settle(self) -> None:
-        self._learnt.models.settle()
+    def _settling(self) -> list[Effect]:
+        return self._learnt.models.settling()
 
     def _place(self, arm: int) -> int:
         """The place of an arm's regression, which is made if it has none."""
@@ -250,6 +251,7 @@ class HybridMap(TaughtByArm):
         self._learnt = _Learnt(models, places, widths)
         self._forgot |= other._forgot
 
+    @one_version
     def squared_errors(self) -> tuple[FloatArray, float]:
         """As if each pair were left out of the fit, by generalised cross-validation within each arm.
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from postserve.changes import Effect, Guarded, whole
+from postserve.changes import Effect, Guarded, changed, whole
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior
@@ -23,16 +23,17 @@ class MadeOfMaps(Guarded):
         """
         ours, theirs = [], []
         for i, (x, arm, z) in pairs.items():
-            if isinstance(self.maps[i], SharedMap | TaughtByArm):
-                ours += prepared(self.maps[i], x, arm, z)
+            each = self.maps[i]
+            if isinstance(each, SharedMap | TaughtByArm):
+                ours += [*prepared(each, x, arm, z), changed(each._guard)]
             else:
-                theirs.append(partial(_teach, i, self.maps[i], x, arm, z))
+                theirs.append(partial(_teach, i, each, x, arm, z))
         return theirs + ours
 
-    def _settle(self) -> None:
-        for each in self.maps:
-            if isinstance(each, SharedMap | TaughtByArm):
-                each._settle()
+    def _settling(self) -> list[Effect]:
+        ours = [each for each in self.maps if isinstance(each, SharedMap | TaughtByArm)]
+        found = [(each, effects) for each in ours if (effects := each._settling())]
+        return [effect for each, effects in found for effect in (*effects, changed(each._guard))]
 
     @whole
     def remove_arm(self, arm: int) -> None:

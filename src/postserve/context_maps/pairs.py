@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from postserve import confidence
-from postserve.changes import shallow, whole
+from postserve.changes import one_version, shallow, whole
 from postserve.context_maps.base import SharedMap
 from postserve.errors import InvalidInput
 from postserve.linalg.ridge import one_regression
@@ -126,6 +126,7 @@ class PairsMap(SharedMap, abstract=True):
         self._pairs.forget(keep)
         self._errors.forget(keep)
 
+    @one_version
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sum over the pairs of the squared errors made before z was learnt, and their number."""
         return self._error_squares().copy(), float(self._errors.pulls[0])

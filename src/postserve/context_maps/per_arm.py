@@ -160,15 +160,15 @@ class PerArmMap(TaughtByArm):
             effects.append(partial(self._pairs.__setitem__, arm, self._pairs.get(arm, 0.0) + 1.0))
         return effects
 
-    def _settle(self) -> None:
-        for own in self._maps.values():
-            if isinstance(own, SharedMap | TaughtByArm):
-                own._settle()
+    def _settling(self) -> list[Effect]:
+        ours = (own for own in self._maps.values() if isinstance(own, SharedMap | TaughtByArm))
+        return [effect for own in ours for effect in own._settling()]
 
     def is_taught(self, arm: int) -> bool:
         """Whether a z has come, of this or of another arm, or the template says where z lies."""
         return self._mean.pairs > 0.0 or arm in self._maps or _is_taught(self.template)
 
+    @one_version
     def ball_axes(self, arms: Sequence[int]) -> FloatArray | None:
         """Those of each arm's map."""
         own = (self._mean if self._is_new(arm) else self._of(arm) for arm in arms)
@@ -224,6 +224,7 @@ class PerArmMap(TaughtByArm):
         else:
             self._pairs = None
 
+    @one_version
     def squared_errors(self) -> tuple[FloatArray, float]:
         """The sums over the maps of all arms, as far as they know them."""
         known = [own.squared_errors() for own in self._maps.values() if isinstance(own, MeasuresErrors)]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve import confidence
-from postserve.changes import Effect, whole
+from postserve.changes import Effect, one_version, whole
 from postserve.context_maps.base import SharedMap, axes_of, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
@@ -37,6 +37,7 @@ class RegressionMap(SharedMap, abstract=True):
     noise_scale: Any
 
     @property
+    @one_version
     def prior(self) -> Prior:
         """The prior in force: noise variance of each output, lambda of each block."""
         return self._models.prior.in_force
@@ -68,8 +69,8 @@ class RegressionMap(SharedMap, abstract=True):
         """The posterior standard deviation of each output, as wide as the radius is."""
         return share_out(self._radius(X), self._noise())
 
-    def _settle(self) -> None:
-        self._models.settle()
+    def _settling(self) -> list[Effect]:
+        return self._models.settling()
 
     def _noise(self) -> FloatArray:
         """Each output's noise scale, learnt or given."""
@@ -150,6 +151,7 @@ class RidgeMap(RegressionMap):
         return self._models.frame is not None and self.scale_free
 
     @property
+    @one_version
     def weights(self) -> FloatArray:
         """Phi, (dim_z, features), with a last column for the intercept: z where all features are 0."""
         weights: FloatArray = self._models.weights_of()[0]
@@ -277,6 +279,7 @@ class RidgeMap(RegressionMap):
         self._models.update_batch(np.zeros(len(X), dtype=np.int64), _f(self, X), Z)
         self._follow()
 
+    @one_version
     def squared_errors(self) -> tuple[FloatArray, float]:
         """As if each pair were left out of the fit, by generalised cross-validation.
 

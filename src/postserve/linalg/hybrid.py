@@ -270,7 +270,7 @@ class HybridModels(HasFrame):
         ]
 
     def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:
-        """The effects of `update`; `settle` follows if the last one returns that a cache is lost."""
+        """The effects of `update`; `settling` follows if the last one returns that a cache is lost."""
         prior, frame = self.prior, self.frame
         if (frame is None or frame.started) and not (prior.evidence and prior.is_due(self, u, y)):
             effects = self._learning(model, u, y)
@@ -286,9 +286,9 @@ class HybridModels(HasFrame):
         twin.update_batch(models, U, Y)
         return [replaced_by(self, twin)]
 
-    def settle(self) -> None:
-        """Renew the caches that can no longer be trusted."""
-        self.shared.settle()
+    def settling(self) -> list[Effect]:
+        """The effects of renewing the caches that can no longer be trusted; none if all can."""
+        return self.shared.settling()
 
     def beside(self) -> "HybridModels":
         """A copy that shares nothing that learning changes."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from postserve.changes import Effect, commit, replaced, replaced_by, shallow
+from postserve.changes import Effect, replaced, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
 from postserve.linalg.frame import Shift, moved, parts_of
@@ -273,15 +273,16 @@ class Regressions:
                 work = _more_work(self.learning_size)
         return partial(kernels.learn, model, u, y, work, *storage)
 
-    def settle(self) -> None:
-        """Renew the caches that can no longer be trusted."""
+    def settling(self) -> list[Effect]:
+        """The effects of renewing the caches that can no longer be trusted; none if all can."""
         tally = self.storage.tally
         lost = np.flatnonzero((tally[:, LOSS] > MAX_LOSS) | (tally[:, AGE] >= REFACTORISE_EVERY))
-        if len(lost):
-            twin = self.beside()
-            for model in lost.tolist():
-                twin.refactorise_one(model)
-            commit([replaced_by(self, twin)])
+        if not len(lost):
+            return []
+        twin = self.beside()
+        for model in lost.tolist():
+            twin.refactorise_one(model)
+        return [replaced_by(self, twin)]
 
     def learn_rows(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """Learn rows of any models: many rows of one model by matrix products, few in turn."""

@@ -111,7 +111,7 @@ class RidgeModels(HasFrame, Regressions):
             prior.renew(self)
 
     def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:
-        """The effects of `update`; `settle` follows if the last one returns that a cache is lost."""
+        """The effects of `update`; `settling` follows if the last one returns that a cache is lost."""
         prior, frame = self.prior, self.frame
         if frame is None or frame.started:
             quiet = not prior.evidence or self.storage.counts.item(UPDATES) < prior.quiet_until

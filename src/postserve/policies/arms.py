@@ -158,7 +158,7 @@ class ArmModels:
     def learn(self, slot: int, *parts: FloatArray, reward: float) -> None:
         """`prepare`, and its effects."""
         commit(self.prepare(slot, *parts, reward=reward))
-        self.models.settle()
+        commit(self.models.settling())
 
     def follow(self) -> None:
         """Count what is out, after rounds were learnt or withdrawn."""

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Effect, change, learning, replaced_by, shallow, whole
+from postserve.changes import Effect, Guard, change, learning, one_version, replaced_by, shallow, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.policies import open_rounds
+from postserve.policies import changing, open_rounds
 from postserve.policies.arm_set import ArmSet
 from postserve.policies.arms import ArmModels
 from postserve.policies.describing import Description
@@ -79,6 +79,7 @@ class BasePolicy(HasSteps, abstract=True):
         """Whether updates may come in any order, and learners be merged, with the same result."""
         return self._why_not_merge() is None
 
+    @one_version
     def describe(
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
     ) -> Description:
@@ -130,17 +131,9 @@ class BasePolicy(HasSteps, abstract=True):
         guard = self._guard
         if guard.lock.locked():
             guard.refuse_second(self)
-        with guard.lock:
-            guard.holder = get_ident()
-            x, slot, z = _checked_round(self, x, arm, z)
-            reward = reward_value(reward)
-            if self._open is None:
-                self._work.clear()  # of what an interrupted verb may have left
-                self._update(x, slot, z, reward)
-                self._apply()
-            else:
-                change(self, open_rounds.update, x, slot, z, reward)
+        with guard.lock: _update(self, guard, x, arm, z, reward)  # noqa: E701 # fmt: skip
 
+    @learning
     def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
 
@@ -149,45 +142,36 @@ class BasePolicy(HasSteps, abstract=True):
         need parts that include the earlier ones, by which they are told apart; a part that contradicts an
         earlier one is refused.
         """
-        guard = self._guard
-        if guard.lock.locked():
-            guard.refuse_second(self)
-        with guard.lock:
-            guard.holder = get_ident()
-            if self._z.has_gaps(z):
-                x, slot, _ = _checked_round(self, x, arm, None)
-                return change(self, open_rounds.observe_part, x, slot, self._z.part(z))
-            x, slot, z = _checked_round(self, x, arm, z)
-            if self.dim_z is None:
-                return None
-            if z is None:
-                raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
-            if self._open is not None:
-                return change(self, open_rounds.observe, x, slot, z)
-            self._work.clear()
-            z_hat = self._observe(x, slot, z)
-            self._apply()
-            return z_hat
+        if self._z.has_gaps(z):
+            x, slot, _ = _checked_round(self, x, arm, None)
+            return change(self, open_rounds.observe_part, x, slot, self._z.part(z))
+        x, slot, z = _checked_round(self, x, arm, z)
+        if self.dim_z is None:
+            return None
+        if z is None:
+            raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
+        if self._open is not None:
+            return change(self, open_rounds.observe, x, slot, z)
+        self._work.clear()
+        z_hat = self._observe(x, slot, z)
+        self._apply()
+        return z_hat
 
+    @learning
     def credit(
         self, x: Context, arm: int, z: Context | None, reward: float, *, z_hat: npt.ArrayLike | None = None
     ) -> None:
         """The reward came: the arm learns from it and z; without z, as `missing_z` says."""
-        guard = self._guard
-        if guard.lock.locked():
-            guard.refuse_second(self)
-        with guard.lock:
-            guard.holder = get_ident()
-            x, slot, z = _checked_round(self, x, arm, z)
-            reward = reward_value(reward)
-            used = z_hat is not None and self.dim_z is not None
-            predicted = vector("z_hat", z_hat, self.dim_z) if used else None
-            if self._open is None:
-                self._work.clear()
-                self._fill_z_and_credit(x, slot, z, reward, predicted)
-                self._apply()
-            else:
-                change(self, open_rounds.credit, x, slot, z, reward, predicted)
+        x, slot, z = _checked_round(self, x, arm, z)
+        reward = reward_value(reward)
+        used = z_hat is not None and self.dim_z is not None
+        predicted = vector("z_hat", z_hat, self.dim_z) if used else None
+        if self._open is None:
+            self._work.clear()
+            self._fill_z_and_credit(x, slot, z, reward, predicted)
+            self._apply()
+        else:
+            change(self, open_rounds.credit, x, slot, z, reward, predicted)
 
     @whole
     def expect(self, x: Context, arm: int) -> None:
@@ -240,7 +224,8 @@ class BasePolicy(HasSteps, abstract=True):
 
     @whole
     def refit_prior(self) -> None:
-        """Learn every prior from the evidence now; does nothing if the ridge is a number."""
+        """Learn every prior from the evidence now, from a cold start; does nothing if ridges are numbers."""
+        self._refit_prior()
 
     @whole
     def merge(self, other: Any) -> None:
@@ -259,6 +244,10 @@ class BasePolicy(HasSteps, abstract=True):
         other = copy.deepcopy(other)  # one version of it, whoever teaches it meanwhile
         self._merge(other)
         open_rounds.adopt(self, other._open or ())
+
+    def _copy_to_change(self) -> Any:
+        self._work.clear()  # of what an interrupted verb may have left
+        return super()._copy_to_change()
 
     # The steps that subclasses fill in
 
@@ -300,6 +289,8 @@ class BasePolicy(HasSteps, abstract=True):
 
     def _forget(self, arms: float, map: float) -> None: ...
 
+    def _refit_prior(self) -> None: ...
+
     def _why_not_merge(self) -> str | None:
         """Why the order of updates matters, and what is wanted instead; None if it does not."""
         return "it learns nothing, wanted a policy that does"
@@ -315,9 +306,13 @@ class BasePolicy(HasSteps, abstract=True):
             return
         guard = self._guard
         work.append(partial(setattr, guard, "version", guard.version + 1))
-        for result in list(map(call, work)):  # as `commit` does
-            if type(result) is tuple and not result[1]:
-                _settle(self)
+        try:
+            for result in list(map(call, work)):  # as `commit` does
+                if type(result) is tuple and not result[1]:
+                    changing.settle(self)
+        except BaseException:  # an interrupt between the effects and what must follow them
+            changing.settle(self)
+            raise
         work.clear()
 
     @general_way
@@ -354,14 +349,6 @@ class BasePolicy(HasSteps, abstract=True):
         open_rounds.restore(self, arrays)
 
 
-def _settle(policy: BasePolicy) -> None:
-    """Renew the caches that can no longer be trusted."""
-    for arms in policy._regressions():
-        arms.models.settle()
-    if policy._phi_hat is not None:
-        policy._phi_hat.settle()
-
-
 def _learn_rows(
     policy: BasePolicy, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
 ) -> None:
@@ -370,6 +357,22 @@ def _learn_rows(
         policy._apply()
     else:
         open_rounds.update_batch(policy, X, slots, Z, rewards)
+
+
+def _update(policy: BasePolicy, guard: Guard, x: Context, arm: int, z: Context | None, reward: float) -> None:
+    """`BasePolicy.update` of the thread that has the lock; `learning` would do it at twice the price."""
+    guard.holder = get_ident()
+    try:
+        x, slot, z = _checked_round(policy, x, arm, z)
+        reward = reward_value(reward)
+        if policy._open is None:
+            policy._work.clear()  # of what an interrupted verb may have left
+            policy._update(x, slot, z, reward)
+            policy._apply()
+        else:
+            change(policy, open_rounds.update, x, slot, z, reward)
+    finally:
+        guard.holder = 0
 
 
 def _checked_round(

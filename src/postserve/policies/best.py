@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from postserve.changes import replaced, whole
+from postserve.changes import changed, one_version, replaced
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels, ArmOptions, check_options
@@ -99,19 +99,19 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         return self._phi_hat.map
 
     @property
+    @one_version
     def decides(self) -> str:
         """The name of the member that decides now."""
-        errors = self._errors
-        best = min(errors, key=errors.__getitem__)
-        clearly_better = errors[OBSERVED] * self._learnt > EARLY * errors[best]
-        return best if clearly_better or self._learnt >= EARLY else OBSERVED
+        return _decides(self)
 
     @property
+    @one_version
     def best(self) -> Member:
         """The member that decides now. Read its weights and prior; only this policy teaches it."""
-        return self._members[self.decides]
+        return _best(self)
 
     @property
+    @one_version
     def errors(self) -> dict[str, float]:
         """The mean squared error of each member, over rewards that it had not learnt."""
         return {name: error / (self._judged or 1.0) for name, error in self._errors.items()}
@@ -136,24 +136,19 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         """Where the options are kept as they were given."""
         return self._members[OBSERVED]._arms
 
+    @one_version
     def describe(
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
     ) -> Description:
         """What the member that decides has learnt, and the errors of all: `BasePolicy.describe`."""
-        name = self.decides
+        name = _decides(self)
         learnt = self._members[name].describe(x_names, z_names)
         errors = {each: error**0.5 for each, error in self.errors.items()}
         title = f"BestPolicy, {name} decides: {learnt.policy}"
         return learnt._replace(policy=title, reward_errors=errors if self._judged else {})
 
-    @whole
-    def refit_prior(self) -> None:
-        """Learn the priors of all members' arms and of the map from the evidence now, from a cold start."""
-        for member in self._members.values():
-            member.refit_prior()
-
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
-        return self.best._scores(x, slots)
+        return _best(self)._scores(x, slots)
 
     def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
         return self._teacher._observe(x, slot, z)
@@ -174,6 +169,7 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             errors[name] = self._errors[name] + min(max(surprise, least), most) ** 2
         for member in self._members.values():
             member._credit(x, slot, z, reward, z_hat)
+            self._work.append(changed(member._guard))
         judged = {}
         if self._learnt:  # before the first reward no member knows the level of rewards
             judged = {"_errors": errors, "_judged": self._judged + 1.0}
@@ -213,6 +209,10 @@ class BestPolicy(ChoosesFromX, BasePolicy):
         self._errors = {name: arms * error for name, error in self._errors.items()}
         self._judged *= arms
 
+    def _refit_prior(self) -> None:
+        for member in self._members.values():
+            member._refit_prior()
+
     def _why_not_merge(self) -> str | None:
         reason = "which member decides, and what some have learnt, depends on the order of the rounds"
         return f"{reason}, wanted an order_free policy"
@@ -244,8 +244,19 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     @fast_path
     def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
-        indices: IntArray = self.best._argmax_scores(X, slots)
+        indices: IntArray = _best(self)._argmax_scores(X, slots)
         return indices
+
+
+def _decides(policy: BestPolicy) -> str:
+    errors, learnt = policy._errors, policy._learnt
+    best = min(errors, key=errors.__getitem__)
+    clearly_better = errors[OBSERVED] * learnt > EARLY * errors[best]
+    return best if clearly_better or learnt >= EARLY else OBSERVED
+
+
+def _best(policy: BestPolicy) -> Member:
+    return policy._members[_decides(policy)]
 
 
 def _surprise(member: Member, x: FloatArray, slot: int, z_hat: FloatArray, reward: float) -> float:

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from postserve.changes import TRIES, Guarded, one_version
+from postserve.changes import TRIES, Guarded, as_holder, one_version
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies import open_rounds
@@ -52,9 +52,7 @@ class ChoosesFromX(Guarded, ABC):
                 if guard.version == version:
                     decision.version = version
                     return decision
-        with guard.lock:
-            guard.holder = -get_ident()
-            return self.select(x, rng, arms)
+        with guard.lock: return as_holder(guard, -get_ident(), self.select, x, rng, arms)  # noqa: E701 # fmt: skip
 
     @one_version
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:

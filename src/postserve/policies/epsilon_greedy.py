@@ -127,6 +127,7 @@ class EpsilonGreedy(Persistent):
             raise InvalidInput(f"{self.policy!r} cannot merge, wanted a policy that does")
         self.policy.merge(other.policy)
 
+    @one_version
     def describe(
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
     ) -> Description:

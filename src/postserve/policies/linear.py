@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from postserve.changes import whole
+from postserve.changes import one_version
 from postserve.context_maps.features import check_probe, probe
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels
@@ -51,6 +51,7 @@ class LinearPolicy(BasePolicy, abstract=True):
         return arms.models.frame is not None and level and plain
 
     @property
+    @one_version
     def weights(self) -> FloatArray:
         """w_hat, one row per arm in the order of `arms`; one row with decision sets."""
         slots = np.zeros(1, dtype=np.int64) if self._arm_set.by_row else self._arm_set.all_slots
@@ -62,10 +63,12 @@ class LinearPolicy(BasePolicy, abstract=True):
         return self._arms.models.pulls.copy()
 
     @property
+    @one_version
     def prior(self) -> Prior:
         """The arms' prior in force: the noise variance, and lambda of each block of u."""
         return self._arms.models.prior.in_force
 
+    @one_version
     def describe(
         self, x_names: Sequence[str] | None = None, z_names: Sequence[str] | None = None
     ) -> Description:
@@ -86,9 +89,7 @@ class LinearPolicy(BasePolicy, abstract=True):
         """
         return describe(self, x_names, z_names)
 
-    @whole
-    def refit_prior(self) -> None:
-        """Learn the priors of arms and map from the evidence now, from a cold start."""
+    def _refit_prior(self) -> None:
         self._arms.models.prior.refit(self._arms.models)
         self._arms.renew_widths()
         if isinstance(self.context_map, RefitsPrior):
