@@ -14,6 +14,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
+from inspect import isfunction
 from operator import call
 from threading import get_ident
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
@@ -79,9 +80,32 @@ class Guarded:
         """
         return self._guard.version
 
+    @property
+    def thread_safe(self) -> bool:
+        """Whether one thread may learn while others read, save and select: each sees one version.
+
+        False if a class of your own overrides a public verb, which may then read two versions, or if a part
+        does not say that it is: a map of your own can have an attribute `thread_safe`. Functions that
+        compute features are taken to be pure.
+        """
+        return _keeps_verbs(type(self)) and all(getattr(part, "thread_safe", False) for part in self._parts())
+
+    def _parts(self) -> Iterable[Any]:
+        """What it reads that may be a user's own."""
+        return ()
+
     def _copy_to_change(self) -> Any:
         """A copy that shares nothing that verbs change in place."""
         return copy.deepcopy(self)
+
+
+def _keeps_verbs(cls: type) -> bool:
+    """Whether all verbs of this package's classes are theirs, and not overridden elsewhere."""
+    package = __name__.split(".")[0]
+    others = [base for base in cls.__mro__ if base.__module__.split(".")[0] != package and base is not object]
+    ours = {name for base in cls.__mro__ if base not in others for name in vars(base)}
+    verbs = (name for base in others for name, part in vars(base).items() if isfunction(part))
+    return not any(name in ours and not name.startswith("_") for name in verbs)
 
 
 def commit(effects: Iterable[Effect]) -> list[Any]:

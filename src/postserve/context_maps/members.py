@@ -1,6 +1,6 @@
 """What maps that are made of maps have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from postserve.changes import Effect, Guarded, changed, whole
@@ -29,6 +29,9 @@ class MadeOfMaps(Guarded):
             else:
                 theirs.append(partial(_teach, i, each, x, arm, z))
         return theirs + ours
+
+    def _parts(self) -> Iterable[ContextMap]:
+        return self.maps
 
     def _settling(self) -> list[Effect]:
         ours = [each for each in self.maps if isinstance(each, SharedMap | TaughtByArm)]

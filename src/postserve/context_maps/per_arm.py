@@ -1,7 +1,7 @@
 """One map per arm, for follow-ups that depend on what was served."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -126,6 +126,9 @@ class PerArmMap(TaughtByArm):
             else:
                 rows.append(own.sample(own_x, (arm,), rng, size))
         return np.concatenate(rows, axis=-2)
+
+    def _parts(self) -> Iterable[ContextMap]:
+        return (self.template,)
 
     def _is_new(self, arm: int) -> bool:
         """Whether an arm has too few z for its map to know its error, and nothing else says it."""

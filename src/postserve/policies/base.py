@@ -6,7 +6,7 @@ widths until their feedback comes (`open_rounds.py`).
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import call
 from threading import get_ident
@@ -248,6 +248,9 @@ class BasePolicy(HasSteps, abstract=True):
     def _copy_to_change(self) -> Any:
         self._work.clear()  # of what an interrupted verb may have left
         return super()._copy_to_change()
+
+    def _parts(self) -> Iterable[Any]:
+        return () if self._phi_hat is None else (self._phi_hat.map,)
 
     # The steps that subclasses fill in
 

@@ -1,7 +1,7 @@
 """Uniform exploration around any policy, so that every arm has a known propensity."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,9 @@ class EpsilonGreedy(Persistent):
             self._guard = self.policy._guard  # its changes are the wrapped policy's
         self.dim_x, self.dim_z = self.policy.dim_x, self.policy.dim_z
         self.epsilon = number("epsilon", epsilon, least=0.0, most=1.0)
+
+    def _parts(self) -> Iterable[Any]:
+        return (self.policy,)
 
     @one_version
     def select(
