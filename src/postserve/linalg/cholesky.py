@@ -31,7 +31,7 @@ def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
     """
     dim, log_det, lift = len(ridge), np.nan, 0.0
     while np.isnan(log_det):
-        if not lift < 1.0:  # so large a lift means that gram is no sum of squares
+        if not lift < 8.0 * max(dim, 1):  # more than enough for any gram with |S_ij|² <= S_ii S_jj
             raise ArithmeticError("the gram is not positive semi-definite, wanted a sum of u u^T")
         matrix = gram.copy()
         matrix.flat[:: dim + 1] = (np.diagonal(gram) + ridge) * (1.0 + lift)

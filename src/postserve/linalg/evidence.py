@@ -33,6 +33,8 @@ TINY_SQUARE = 1e-200
 """A second moment below this counts as zero: its inverse squared must be finite."""
 MAX_EVALUATIONS = 20
 LONGEST_STEP = 4.0
+FARTHEST_START = 100.0
+"""A start further than this from p0 in log lambda fitted other units: they have changed by many orders."""
 FLATTEST = 0.01
 """The least curvature that Newton's method uses; the hyperprior alone gives about 0.04."""
 
@@ -146,7 +148,7 @@ def centre(units: Units, parts: FloatArray | None = None) -> Fit:
 def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | None = None) -> Fit:
     """The best prior under an objective, by Newton's method in log lambda.
 
-    The search starts at lambda = `start`, with p0 for blocks where that is 0, or at p0.
+    The search starts at lambda = `start`, with p0 for blocks where that is 0 or far away, or at p0.
     """
     units = objective.units
     active, alive = units.blocks > 0.0, units.outputs > 0.0
@@ -154,8 +156,10 @@ def maximise(objective: "Objective", *, tolerance: float, start: FloatArray | No
         return centre(units, objective.parts)
     log_ridge = np.log(CENTRE_NOISE) - objective.log_tau2_centre
     if start is not None:
-        known = start[active] > 0.0
-        log_ridge[known] = np.log(start[active][known] / units.blocks[active][known])
+        known = np.flatnonzero(start[active])
+        given = np.log(start[active][known] / units.blocks[active][known])
+        near = np.abs(given - log_ridge[known]) <= FARTHEST_START
+        log_ridge[known[near]] = given[near]
     log_ridge, log_noise = _minimise(objective, log_ridge, tolerance)
     ridge, noise = np.ones(len(active)), np.zeros(len(alive))
     ridge[active] = np.exp(log_ridge) * units.blocks[active]

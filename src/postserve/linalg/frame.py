@@ -44,6 +44,8 @@ CONSTANT = 1e-13
 """A variance below this share of the mean square is rounding: the column is constant."""
 FAR = 100.0
 """If the square of an offset is so many variances, the origin moves to the centre: it costs digits."""
+POSSIBLE = 1e-6
+"""How far sums may be out of bounds by rounding that does no harm."""
 
 
 @dataclass(frozen=True)
@@ -323,9 +325,10 @@ def move(storage: Storage, shift: Shift) -> None:
     dim, dense = len(shift.delta), int(storage.counts[DENSE_COUNT])
     owner, gram = storage.owner[:dense], np.empty((dense, dim, dim))
     kernels.unpack_some(storage.symmetric[SUMS], np.arange(dense), gram)
-    sums = moved(gram, storage.vectors[SUMS, :dense], storage.tally[owner, SQUARES:], shift)
-    storage.symmetric[SUMS, :dense] = forms.pack(sums[0])
-    storage.vectors[SUMS, :dense], storage.tally[owner, SQUARES:] = sums[1:]
+    gram, moment, squares = moved(gram, storage.vectors[SUMS, :dense], storage.tally[owner, SQUARES:], shift)
+    storage.symmetric[SUMS, :dense] = forms.pack(gram)
+    storage.vectors[SUMS, :dense] = possible_moment(gram, moment, squares)
+    storage.tally[owner, SQUARES:] = squares
     rows = slice(0, int(storage.counts[ROW_COUNT]))
     u, y, owner = storage.rows[SUMS, rows], storage.values[SUMS, rows], storage.links[rows, OWNER]
     y -= shift.epsilon * u[:, -1:]
@@ -349,4 +352,26 @@ def moved(
     moment = moment - moment[..., -1:] * delta
     along = delta[:, None] * s
     gram = gram - along - along.mT + n * (delta[:, None] * delta)
-    return gram, moment, np.maximum(squares, 0.0)
+    return _possible(gram), moment, np.maximum(squares, 0.0)
+
+
+def _possible(gram: FloatArray) -> FloatArray:
+    """Each gram as it is, except for entries that no rows can have: |S_ij|² <= S_ii S_jj.
+
+    Where rows were far from the offset, what is left of an entry is the rounding of what it was.
+    """
+    roots = _roots(gram)
+    return _at_most(gram, roots[..., :, None] * roots[..., None, :])
+
+
+def possible_moment(gram: FloatArray, moment: FloatArray, squares: FloatArray) -> FloatArray:
+    """Each moment as it is, except for entries that no rows can have: |b_oj|² <= S_jj rho_o."""
+    return _at_most(moment, np.sqrt(squares)[..., :, None] * _roots(gram)[..., None, :])
+
+
+def _roots(gram: FloatArray) -> FloatArray:
+    return np.sqrt(np.maximum(np.diagonal(gram, axis1=-2, axis2=-1), 0.0)) * (1.0 + POSSIBLE)
+
+
+def _at_most(values: FloatArray, most: FloatArray) -> FloatArray:
+    return values if (np.abs(values) <= most).all() else np.clip(values, -most, most)

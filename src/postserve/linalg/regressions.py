@@ -18,7 +18,7 @@ import numpy as np
 from postserve.changes import Effect, replaced, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise
-from postserve.linalg.frame import Shift, moved, parts_of
+from postserve.linalg.frame import Shift, moved, parts_of, possible_moment
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
     AGE,
@@ -211,7 +211,10 @@ class Regressions:
         """Gram, moment and squares of rows less the offset of their frame, of which the caches are."""
         sums = self.gram_of(models), self.moment_of(models), self.squares[models]
         (_, delta), (_, epsilon) = parts_of(self.storage.frame, self.n_outputs)
-        return moved(*sums, Shift(delta, epsilon)) if delta.any() or epsilon.any() else sums
+        if not (delta.any() or epsilon.any()):
+            return sums
+        gram, moment, squares = moved(*sums, Shift(delta, epsilon))
+        return gram, possible_moment(gram, moment, squares), squares
 
     def ellipsoid(self, models: IntArray) -> Ellipsoid:
         """What the radius of each confidence set depends on."""
