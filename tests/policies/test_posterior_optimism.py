@@ -1,5 +1,6 @@
 """Posterior optimism: the width is the standard deviation of (x, phi(x))·w_a, phi and w_a being uncertain."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from postserve import (
     RobustPoLinUCB,
 )
 from postserve.confidence import expected_maximum
+from postserve.linalg.kernels.models import widths_of_moving
 from postserve.types import FloatArray
 
 ARMS, DIM_X, DIM_Z, DRAWS = 3, 3, 2, 100_000
@@ -183,3 +185,10 @@ def test_a_subclass_of_hybrid_map_is_asked_as_it_answers(verb: str) -> None:
 def test_other_radii_are_refused(radius: Any) -> None:
     with pytest.raises(InvalidInput, match=r"arm_radius is .*, wanted 'posterior' with optimism='posterior'"):
         PoLinUCB(2, RidgeMap(2, 1), optimism="posterior", arm_radius=radius)
+
+
+def test_a_width_that_cannot_be_squared_is_a_width() -> None:
+    squares, moved = np.array([4.0, 1e250, 1e300, 0.0]), np.array([9.0, 1e250, 0.0, 1e300])
+    widths_of_moving(2.0, 1.0, squares[:1], moved[:1])
+    widths_of_moving(1e40, 1e40, squares[1:], moved[1:])
+    np.testing.assert_allclose(squares, [5.0, math.sqrt(2.0) * 1e165, 1e190, 1e190], rtol=1e-12)

@@ -12,7 +12,7 @@ from postserve.changes import Effect, commit, replaced_by, shallow
 from postserve.errors import InvalidInput
 from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
-from postserve.linalg.kernels.models import UNDECIDED
+from postserve.linalg.kernels.models import UNDECIDED, widths_of_moving
 from postserve.linalg.level import LevelModels
 from postserve.linalg.pending import PendingModels, announce, withdraw
 from postserve.linalg.prior import as_given
@@ -263,10 +263,9 @@ class ArmModels:
         starts, models = self._moving[0], self.models_of(slots)
         moving = self.widths.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
         c = max(1.0, confidence.expected_maximum(n_phi)) if self._follows_rule else self.multiplier
-        variance = moving.squares
-        variance *= float(zeta[0]) ** 2
-        variance += (c * c) * moving.moved
-        return np.asarray(np.sqrt(variance, out=variance) + moving.means + self._known_part(U))
+        widths = moving.squares
+        widths_of_moving(float(zeta[0]), float(c), widths, moving.moved)
+        return np.asarray(widths + moving.means + self._known_part(U))
 
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""

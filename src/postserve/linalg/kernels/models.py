@@ -706,6 +706,17 @@ def project_moving(
             moved[i] += variance * along * along
 
 
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy")
+def widths_of_moving(zeta: float, c: float, squares: FloatArray, moved: FloatArray) -> None:
+    """squares[i] = sqrt(zeta² squares[i] + c² moved[i]), of which only the root need be in bounds."""
+    for i in range(squares.shape[0]):
+        variance = squares[i] * (zeta * zeta) + (c * c) * moved[i]
+        if variance < np.inf:
+            squares[i] = np.sqrt(variance)
+        else:
+            squares[i] = np.hypot(zeta * np.sqrt(squares[i]), c * np.sqrt(moved[i]))
+
+
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_diagonal(storage: Storage, model: int, start: int, other: int, out: FloatArray) -> None:
     """out[j] += A^{-1}[start + j, other + j]."""
