@@ -211,6 +211,17 @@ def spread_of(phi_hat: ContextMap, x: npt.ArrayLike, arms: Sequence[int]) -> Flo
     return share_out(phi_hat.radius(x, arms), np.zeros(phi_hat.dim_z))
 
 
+def lengths(rows: FloatArray) -> FloatArray:
+    """The norm of each row, which may be too long to be squared."""
+    with np.errstate(over="ignore"):
+        found = np.asarray(np.linalg.norm(rows, axis=1))
+    if not np.isinf(found).any():
+        return found
+    units = np.abs(rows).max(axis=1)
+    units = np.where((units > 0.0) & np.isfinite(units), units, 1.0)
+    return np.asarray(units * np.linalg.norm(rows / units[:, None], axis=1))
+
+
 def axes_of(scales: FloatArray) -> FloatArray | None:
     """One row of half-axes in proportion to the scales, 1 in the root mean square; None if all are 0."""
     total = math.sqrt(np.vdot(scales, scales))

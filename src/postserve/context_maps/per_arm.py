@@ -1,6 +1,7 @@
 """One map per arm, for follow-ups that depend on what was served."""
 
 import copy
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.changes import Effect, changed, commit, learning, one_version, replaced, whole
-from postserve.context_maps.base import SharedMap, TaughtByArm, context_rows, prepared, spread_of
+from postserve.context_maps.base import SharedMap, TaughtByArm, context_rows, lengths, prepared, spread_of
 from postserve.context_maps.best import BestMap
 from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
@@ -98,9 +99,7 @@ class PerArmMap(TaughtByArm):
     def radius(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
         """e_a, one entry per arm."""
         radii = [
-            np.linalg.norm(self._spread(own, own_x, arm), axis=1)
-            if self._is_new(arm)
-            else own.radius(own_x, (arm,))
+            lengths(self._spread(own, own_x, arm)) if self._is_new(arm) else own.radius(own_x, (arm,))
             for own, own_x, arm in self._each(x, arms)
         ]
         return np.concatenate([np.empty(0), *radii])
@@ -279,8 +278,10 @@ def widened(spread: FloatArray, variance: FloatArray, pairs: float, dim_x: int) 
     inputs = dim_x + 1.0
     own_level = 1.0 / max(pairs, 1.0) if pairs else 0.0
     least = (1.0 + own_level) * inputs / (pairs + inputs)
-    own = np.square(spread) / np.where(variance > 0.0, variance, np.inf)
-    return np.asarray(np.sqrt(np.maximum(own.mean(axis=1, keepdims=True), least) * variance))
+    scale = np.sqrt(variance)
+    with np.errstate(over="ignore"):  # so far from all pairs nothing is known
+        own = lengths(spread / np.where(scale > 0.0, scale, np.inf)) / math.sqrt(len(variance))
+        return np.asarray(np.maximum(own, math.sqrt(least))[:, None] * scale)
 
 
 def _is_taught(phi_hat: ContextMap) -> bool:

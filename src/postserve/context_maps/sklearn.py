@@ -74,7 +74,9 @@ class SklearnMap(PairsMap):
     def forget(self, keep: float) -> None:
         """Let the next refit use only the newest share `keep` of the pairs that counted so far."""
         if self.incremental:
-            raise InvalidInput(f"{self.regressor!r} learns by partial_fit and cannot forget")
+            raise InvalidInput(
+                f"{self.regressor!r} learns by partial_fit and cannot forget, wanted one that is refitted"
+            )
         keep = number("keep", keep, above=0.0, most=1.0)
         if keep < 1.0:
             self._compare()
