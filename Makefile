@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n auto --maxprocesses 4
 
-.PHONY: demo figures test test-portable lint bench bench-quick bench-check clean
+.PHONY: demo figures test test-attack test-portable lint bench bench-quick bench-check clean
 
 demo: $(READY)  ## figure 1 in a small world: a table, a picture and a report
 	$(BIN)/postserve reproduce figure1 --quick
@@ -14,6 +14,9 @@ figures: $(READY)  ## every figure of the paper, in full
 
 test: lint  ## the whole suite
 	$(BIN)/python -m pytest $(PARALLEL)
+
+test-attack: $(READY)  ## the attacks of docs/reliability.md at full length
+	POSTSERVE_ATTACK=long $(BIN)/python -m pytest tests/attack -rP
 
 test-portable: $(READY)  ## the suite as other processors would run it, one variant after another
 	$(BIN)/python -m tests.portable $(PARALLEL)

@@ -121,13 +121,13 @@ def _members(file: BinaryIO, size: int) -> Iterator[tuple[str, bytes]]:
         names = {member.filename for member in members}
         if len(names) < len(members):
             raise ValueError("two members have one name")
-        if sum(member.file_size for member in members) > size:
-            raise ValueError("members are larger than the file")
         for member in members:
             if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
                 raise ValueError(f"{member.filename} is compressed")
             if not member.filename.endswith(SUFFIX):
                 raise ValueError(f"{member.filename} is no array")
+        if sum(member.file_size for member in members) > size:
+            raise ValueError("members are larger than the file")
         for member in members:
             yield member.filename.removesuffix(SUFFIX), archive.read(member)
 

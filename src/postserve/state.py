@@ -27,7 +27,7 @@ from postserve.validation import fits
 FORMAT = "postserve"
 VERSION = 3
 HEADER = "header"
-UNPROVEN_SIZE = 2**20
+UNPROVEN_SIZE = 2**16
 """Sizes up to this may be set without an array of that size, as those of an untaught policy are."""
 
 

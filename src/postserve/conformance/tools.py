@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from postserve.errors import InvalidInput
+from postserve.errors import InvalidInput, StateMismatch
 from postserve.loading import load
 from postserve.protocols import z_for_oracle
 from postserve.state import Arrays, Persistent, arrays_of, objects_of
@@ -188,7 +188,10 @@ def reload(item: Persistent) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.npz"
         item.save(path)
-        return load(path, objects=copy.deepcopy(objects_of(item)))
+        try:
+            return load(path, objects=copy.deepcopy(objects_of(item)))
+        except StateMismatch as error:
+            raise AssertionError(f"what was saved cannot be loaded: {error}") from error
 
 
 def close(one: Any, other: Any, tolerance: float) -> bool:

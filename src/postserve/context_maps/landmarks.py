@@ -17,6 +17,8 @@ FAR = 1e4
 """Every kernel is 0 at this t."""
 SAMPLE = 256
 """The number of contexts for the median distance."""
+LAST_ROWS, FACTOR_ERROR = 8, 1e-6
+"""How many rows of a loaded factor are compared with the kernel, which is at most 1, and how closely."""
 
 
 class Coordinates(NamedTuple):
@@ -136,6 +138,13 @@ class Landmarks:
             self.nugget = float(stored.take("landmarks_nugget", (1,))[0])
             stored.require(self.nugget >= 0.0, "landmarks_nugget", "a variance")
         self._points_in_units = self.points * self.units
+        stored.require(self._is_factor_of_kernel(), "landmarks_factor", "that of the landmarks")
+
+    def _is_factor_of_kernel(self) -> bool:
+        """Whether the last rows of L L^T are those of the kernel: the factor is that of these landmarks."""
+        last = slice(-LAST_ROWS, None)
+        kernel = self._kernel(self._points_in_units[last], self._points_in_units)
+        return bool((np.abs(self._factor[last] @ self._factor.T - kernel) < FACTOR_ERROR).all())
 
 
 def matern(distance: FloatArray, length: float, smoothness: float) -> FloatArray:

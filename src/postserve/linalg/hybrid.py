@@ -47,6 +47,7 @@ from postserve.linalg.kernels.models import (
 )
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
 from postserve.linalg.projections import Ellipsoid, LocalProjection, MovingProjection, Projection
+from postserve.linalg.proof import check_caches
 from postserve.linalg.regressions import Regressions
 from postserve.linalg.ridge import sums_of
 from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
@@ -428,6 +429,8 @@ class HybridModels(HasFrame):
         self.own.storage.counts[UPDATES] = updates
         self.shared.restore(stored.below("shared_"), 1)
         self._set_priors()
+        check_caches(self.own, stored)
+        check_caches(self.shared, stored.below("shared_"))
         self._departed = restored(stored.below("departed_"), self.own)
         self._gone = stored.take("gone", (2,))
         stored.require(not (self._gone < 0.0).any(), "gone", "no negative numbers")

@@ -13,6 +13,7 @@ from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS, UPDATES
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.projections import Projection
+from postserve.linalg.proof import check_caches
 from postserve.linalg.regressions import Regressions
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
@@ -247,6 +248,7 @@ class RidgeModels(HasFrame, Regressions):
         super().restore(stored, n_models)
         self.storage.counts[UPDATES] = updates
         self.set_prior(self.prior.ridge, self.prior.zero_inputs)
+        check_caches(self, stored)
 
 
 def one_regression(
