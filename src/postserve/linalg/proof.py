@@ -11,7 +11,7 @@ import numpy as np
 from postserve.linalg import forms
 from postserve.linalg.frame import parts_of
 from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS
-from postserve.linalg.regressions import FACTORISED_AT_ONCE, Regressions
+from postserve.linalg.regressions import Regressions
 from postserve.state import Stored
 from postserve.types import BoolArray, FloatArray, IntArray
 
@@ -19,7 +19,8 @@ TOLERANCE = 1e-4
 """What is rounding, relative to the sizes of what cancels, in well-conditioned models."""
 ROUNDING = 1e-13
 """Times the condition it is rounding in the others, of which nothing can be said when no digit is left."""
-ROWS_AT_ONCE = 4096
+NUMBERS_AT_ONCE = 2**17
+"""In memory, of full matrices or of rows: no more than the loaded state takes anyway."""
 
 
 def check_caches(models: Regressions, stored: Stored) -> None:
@@ -35,15 +36,16 @@ def check_caches(models: Regressions, stored: Stored) -> None:
 def _dense(models: Regressions) -> Iterator[IntArray]:
     """The dense models, some at a time."""
     owners = models.storage.owner[: models.storage.counts[DENSE_COUNT]]
-    for start in range(0, len(owners), FACTORISED_AT_ONCE):
-        yield owners[start : start + FACTORISED_AT_ONCE]
+    step = max(1, NUMBERS_AT_ONCE // models.dim**2)
+    for start in range(0, len(owners), step):
+        yield owners[start : start + step]
 
 
 def _groups(models: Regressions) -> Iterator[IntArray]:
     """The rows of the other models, some models at a time."""
     live = forms.live_rows(models.storage)
     starts = np.flatnonzero(np.diff(models.storage.links[live, OWNER], prepend=-1))
-    _, first = np.unique(starts // ROWS_AT_ONCE, return_index=True)
+    _, first = np.unique(starts // max(1, NUMBERS_AT_ONCE // models.dim), return_index=True)
     yield from np.split(live, starts[first])[1:]
 
 
@@ -53,11 +55,12 @@ def _dense_are_sound(models: Regressions, at: IntArray) -> BoolArray:
     inverse = Regressions.inverse_of(models, at)
     solved = np.concatenate([known[:, :1] @ inverse, Regressions.weights_of(models, at)], axis=1)
     off = solved @ gram + models.ridge * solved - known
+    np.abs(gram, out=gram)
     # Sums are centred by subtraction: their rounding is that of the sums as they are kept.
-    grams = np.abs(gram) + np.abs(models.gram_of(at))
+    gram += np.abs(models.gram_of(at))
     known[:, 1:] = np.abs(moment) + np.abs(models.moment_of(at))
-    sizes = np.abs(known) @ np.abs(inverse)
-    return _is_rounding(off, sizes @ grams + models.ridge * sizes, known[:, 0])
+    sizes = np.abs(known) @ np.abs(inverse, out=inverse)
+    return _is_rounding(off, sizes @ gram + models.ridge * sizes, known[:, 0])
 
 
 def _rows_are_sound(models: Regressions, rows: IntArray) -> BoolArray:
