@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -40,7 +41,9 @@ SHORT = (
     "LinUCBOracle",
     "PoLinTS-PerArmMap",
 )
-"""Objects of the short attack, which samples their stages, verbs and lines."""
+"""Objects of the short attack, which samples their stages, verbs and lines; the long one takes every line of
+every verb of them, and samples the lines of all other objects."""
+Line = tuple[str, int]
 
 
 class State(NamedTuple):
@@ -51,9 +54,9 @@ class State(NamedTuple):
     later: list[Any]
 
 
-def lines(call: Callable[[], Any], stop: int = 0) -> list[tuple[str, int]]:
+def lines(call: Callable[[], Any], stop: int = 0) -> list[Line]:
     """The lines of the library that a call comes to; with `stop` it is interrupted before that one."""
-    seen: list[tuple[str, int]] = []
+    seen: list[Line] = []
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(SOURCE):
@@ -102,14 +105,16 @@ def state_of(item: Any, came: list[Any]) -> State:
     return State(snapshot(item), answers(item, came), answers(twin, came))
 
 
-def check_verb(name: str, verb: Verb, item: Any, came: list[Any], rng: np.random.Generator) -> None:
+def check_verb(
+    name: str, verb: Verb, item: Any, came: list[Any], tried: set[Line] | None, rng: np.random.Generator
+) -> None:
     after = copy.deepcopy(item)
     try:
         seen = lines(lambda: verb(after))
     except (InvalidInput, AttributeError):
         return  # it has no such verb, or not now
     states, changes = [state_of(each, came) for each in (item, after)], after.version - item.version
-    for stop in stops(seen, rng):
+    for stop in stops(seen, tried, rng):
         one = copy.deepcopy(item)
         try:
             lines(lambda one=one: verb(one), stop)  # type: ignore[misc]
@@ -129,15 +134,16 @@ def check_verb(name: str, verb: Verb, item: Any, came: list[Any], rng: np.random
         require_alike(answers(one, came), wanted.later, f"{what}, one round later")
 
 
-def stops(seen: list[tuple[str, int]], rng: np.random.Generator) -> list[int]:
-    """Numbers of lines: in the long attack the first and the last time of each, and all of the last 30."""
-    if not LONG:
-        return sorted(
-            {*rng.integers(1, len(seen) + 1, 3).tolist(), len(seen) - int(rng.integers(0, 10))} - {0}
-        )
-    first = {line: i + 1 for i, line in reversed(list(enumerate(seen)))}
-    last = {line: i + 1 for i, line in enumerate(seen)}
-    return sorted({*first.values(), *last.values(), *range(max(1, len(seen) - 30), len(seen) + 1)})
+def stops(seen: list[Line], tried: set[Line] | None, rng: np.random.Generator) -> list[int]:
+    """Numbers of lines: a few, or if the lines that were tried are given, all others, first time and last."""
+    near_the_end = max(1, len(seen) - int(rng.integers(0, 10)))
+    some = {near_the_end, *rng.integers(1, len(seen) + 1, 3).tolist()}
+    if tried is None:
+        return sorted(some)
+    first = {line: i + 1 for i, line in reversed(list(enumerate(seen))) if line not in tried}
+    last = {line: i + 1 for i, line in enumerate(seen) if line not in tried}
+    tried.update(seen)
+    return sorted({*some, *first.values(), *last.values(), *range(max(1, len(seen) - 5), len(seen) + 1)})
 
 
 def require_alike(ours: list[Any], wanted: list[Any], what: str) -> None:
@@ -149,13 +155,16 @@ def require_alike(ours: list[Any], wanted: list[Any], what: str) -> None:
 def test_an_interrupt_leaves_the_object_before_or_after(name: str) -> None:
     make, rng = CASES[name], np.random.default_rng(list(CASES).index(name))
     came = rounds_of(make())
+    tried: dict[str, set[Line]] = defaultdict(set)
     for stage, item in stages(make, came, rng):
-        of_item = list(verbs(make, came, announced=False))
-        for each, verb in of_item if LONG else [of_item[i] for i in rng.permutation(len(of_item))[:4]]:
-            check_verb(f"{each} of {name}, {stage}", verb, item, came, rng)
-        if not hasattr(item, "expect"):
-            continue
-        announce(item, came)
-        of_item = list(verbs(make, came, announced=True))
-        for each, verb in of_item if LONG else [of_item[i] for i in rng.permutation(len(of_item))[:3]]:
-            check_verb(f"{each} of {name}, {stage}, some announced", verb, item, came, rng)
+        for announced in (False, True):
+            if announced:
+                if not hasattr(item, "expect"):
+                    continue
+                announce(item, came)
+            chosen = list(verbs(make, came, announced=announced))
+            for i in range(len(chosen)) if LONG else rng.permutation(len(chosen))[:4]:
+                each, verb = chosen[i]
+                what = f"{each} of {name}, {stage}{', some announced' * announced}"
+                every_line = tried[each] if LONG and name in SHORT else None
+                check_verb(what, verb, item, came, every_line, rng)
