@@ -13,7 +13,7 @@ from tests.sums import measure_units
 from postserve.errors import StateMismatch
 from postserve.linalg import evidence, forms
 from postserve.linalg.hybrid import HybridModels
-from postserve.linalg.hybrid_evidence import HybridObjective
+from postserve.linalg.hybrid_evidence import ROWS_AT_ONCE, HybridObjective, semidefinite_root
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import CACHE, PULLS, REFACTORISE_EVERY, SQUARES, SUMS
 from postserve.linalg.ridge import RidgeModels
@@ -705,3 +705,22 @@ def test_an_arm_never_served_is_told_the_same_whatever_the_size_of_x(scale: floa
     told = models.average(scale * u, np.array([2]))[0, 0]
     # Two arms give w_0 two thirds of what they have learnt, where both levels have the same prior.
     assert told == pytest.approx(2.0 / 3.0 * float(u[0] @ theta), rel=1e-2)
+
+
+@pytest.mark.parametrize("dim", [1, 5, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 3])
+@pytest.mark.parametrize("share", [0.0, 0.3, 2.0])
+def test_the_root_of_a_gram_has_about_as_many_rows_as_its_rank(dim: int, share: float) -> None:
+    rng, n = np.random.default_rng(0), int(share * dim)
+    U = rng.normal(size=(2, n, dim))
+    U[0, :, ::2] = 0.0  # as a column that has no value
+    gram = U.mT @ U
+    root = semidefinite_root(gram)
+    assert root.shape[1] <= 1.05 * min(n, dim)  # rounding may add a few
+    np.testing.assert_allclose(root.mT @ root, gram, atol=1e-11 * max(1, n))
+    alone = semidefinite_root(gram[1])
+    np.testing.assert_array_equal(root[1, : len(alone)], alone)
+
+
+def test_nothing_has_a_root() -> None:
+    assert semidefinite_root(np.empty((3, 0, 0))).shape == (3, 0, 0)
+    assert semidefinite_root(np.empty((0, 2, 2))).shape == (0, 0, 2)

@@ -27,6 +27,9 @@ ENTRIES_AT_ONCE = 2**15
 """Entries of the arms' matrices that go through numpy at once: enough to hide its overhead, and few enough
 for a processor's cache."""
 
+ROWS_AT_ONCE = 128
+"""Rows of a root between two matrix products."""
+
 
 def both_levels(units: evidence.Units, flat: bool = False) -> evidence.Units:
     """The units of the own and of the shared weights: both multiply the same u.
@@ -48,17 +51,30 @@ def taught(gram: FloatArray, inverse: FloatArray, ridge: FloatArray) -> FloatArr
     """
     F = inverse * ridge
     G = np.eye(len(ridge)) - F
-    RF = semidefinite_root(gram) @ F
-    return np.asarray(G.mT @ (ridge[:, None] * G) + RF.mT @ RF)
+    RF, RG = semidefinite_root(gram) @ F, np.sqrt(ridge)[:, None] * G
+    return np.asarray(RG.mT @ RG + RF.mT @ RF)
 
 
 def semidefinite_root(gram: FloatArray) -> FloatArray:
-    """R, upper triangular, R^T R = S of each gram (…, d, d); a pivot within rounding of 0 is 0."""
-    R = np.zeros(gram.shape)
-    *many, dim, _ = gram.shape
-    shape = math.prod(many), dim, dim  # not -1, which is no number where there are no arms or no columns
-    kernels.semidefinite_roots(np.ascontiguousarray(gram).reshape(shape), dim * EPS, R.reshape(shape))
-    return R
+    """R, (…, r, d), R^T R = S of each gram (…, d, d); a pivot within rounding of 0 is 0.
+
+    There are as many rows as the largest rank needs.
+    """
+    dim = gram.shape[-1]
+    grams = gram.reshape(math.prod(gram.shape[:-2]), dim, dim)  # not -1, which nothing tells if dim is 0
+    roots = np.zeros(grams.shape)
+    rank = max((_fill_root(S, R) for S, R in zip(grams, roots, strict=True)), default=0)
+    return roots[:, :rank].reshape(*gram.shape[:-2], rank, dim)
+
+
+def _fill_root(S: FloatArray, R: FloatArray) -> int:
+    """Fill the first rows of R, some at a time: what they leave of S is a product; returns how many."""
+    dim, rank, least = len(S), 0, len(S) * EPS * np.diagonal(S)
+    for start in range(0, dim, ROWS_AT_ONCE):
+        some, rest = slice(start, start + ROWS_AT_ONCE), slice(start, dim)
+        left = S[some, rest] - R[:rank, some].T @ R[:rank, rest] if rank else S[some, rest].copy()
+        rank += kernels.semidefinite_rows(left, least[some], R[rank:, rest])
+    return rank
 
 
 class HybridObjective(evidence.Objective):
@@ -150,7 +166,7 @@ class HybridObjective(evidence.Objective):
             norm[:, :n] += self._blocks(m**2).sum(axis=0)
             frobenius[:n, :n] += self._block_pairs(P * (P + 2.0 * shared_part)).sum(axis=0)
             frobenius[:n, n:] += self._block_pairs(GM**2).sum(axis=0)
-            cross[:, :n, :n] += self._block_pairs(_weighted(P[:, None], m)).sum(axis=0)
+            cross[:, :n, :n] += self._crosses(P, m).sum(axis=0)
             for i, block in enumerate(self._slices()):
                 g[:, i] += (m[:, :, block] @ G[:, block]).sum(axis=0)
         MH, gM = M @ H, g @ M
@@ -160,10 +176,15 @@ class HybridObjective(evidence.Objective):
         frobenius[n:, n:] = self._block_pairs(M**2)
         cross[:, :n, :n] += gM @ g.mT
         cross[:, :n, n:] = -self._blocks(gM * m_0[:, None, :])
-        cross[:, n:, n:] = self._block_pairs(_weighted(M, m_0))
+        cross[:, n:, n:] = self._crosses(M, m_0)
         for pairs in (frobenius, cross):
             pairs[..., n:, :n] = pairs[..., :n, n:].mT
         return trace, frobenius, norm, cross
+
+    def _crosses(self, P: FloatArray, m: FloatArray) -> FloatArray:
+        """m_i^T P_ij m_j of each pair of blocks, for each output: (…, outputs, blocks, blocks)."""
+        along = [m[..., block] @ P[..., block, :] for block in self._slices()]
+        return np.stack([self._blocks(each * m) for each in along], axis=-2)
 
     def _arms_at_once(self) -> Iterator[slice]:
         models, dim, _ = self.gram.shape
@@ -173,8 +194,3 @@ class HybridObjective(evidence.Objective):
 
     def _slices(self) -> list[slice]:
         return [slice(i, i + size) for i, size in zip(self.starts, self.sizes, strict=True)]
-
-
-def _weighted(P: FloatArray, m: FloatArray) -> FloatArray:
-    """m_i P_ij m_j of each entry, for each output."""
-    return np.asarray(P * m[..., :, None] * m[..., None, :])

@@ -142,22 +142,31 @@ def cholesky_inverse(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def semidefinite_roots(grams: FloatArray, least: float, roots: FloatArray) -> None:
-    """R, upper triangular, R^T R = S of each gram; a pivot below `least` of its diagonal entry is 0.
+def semidefinite_rows(left: FloatArray, least: FloatArray, root: FloatArray) -> int:
+    """The next rows of R, R^T R = S, from what the rows before them leave of S; returns how many there are.
 
-    The roots are zero before.
+    `left` has the columns of S from its diagonal on. A pivot of at most `least` is 0, and has no row: the
+    rows of `root` are filled from the first one on.
     """
-    dim = grams.shape[1]
-    for model in range(grams.shape[0]):
-        S, R = grams[model], roots[model]
-        for j in range(dim):
-            pivot = S[j, j]
-            for i in range(j):
-                pivot -= R[i, j] * R[i, j]
-            if pivot > least * S[j, j]:
-                R[j, j] = np.sqrt(pivot)
-                for k in range(j + 1, dim):
-                    total = S[j, k]
-                    for i in range(j):
-                        total -= R[i, j] * R[i, k]
-                    R[j, k] = total / R[j, j]
+    size, dim, rank = left.shape[0], left.shape[1], 0
+    for j in range(size):
+        pivot = left[j, j]
+        for i in range(rank):
+            pivot -= root[i, j] * root[i, j]
+        if pivot > least[j]:
+            row = root[rank]
+            for k in range(j, dim):
+                row[k] = left[j, k]
+            for i in range(rank):
+                before = root[i]
+                by = before[j]
+                for k in range(j, dim):
+                    row[k] -= by * before[k]
+            length = np.sqrt(pivot)
+            for k in range(j):
+                row[k] = 0.0
+            row[j] = length
+            for k in range(j + 1, dim):
+                row[k] /= length
+            rank += 1
+    return rank
