@@ -35,13 +35,14 @@ TRIES = 8
 class Guard:
     """Who changes an object, how often it was changed, and whether it is a copy that nobody else can see."""
 
-    __slots__ = ("beside", "holder", "lock", "version")
+    __slots__ = ("beside", "holder", "lock", "original", "version")
 
     def __init__(self, version: int = 0) -> None:
         self.lock = threading.Lock()
         self.holder = 0  # the thread that learns; negative if it reads
         self.version = version
         self.beside = False
+        self.original: object = None  # which a copy will take the place of
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> "Guard":
         twin, made = Guard(self.version), memo.get(GUARD)
@@ -181,6 +182,7 @@ def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **op
     """Take a step on a copy of an object, which then takes its place."""
     made: list[Guard] = []
     twin = copy.deepcopy(item, {GUARD: made})  # type: ignore[dict-item]  # where guards of the copy are found
+    twin._guard.original = item
     result = step(twin, *args, **options)
     commit([replaced_by(item, twin), changed(item._guard)])
     for guard in made:

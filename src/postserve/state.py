@@ -192,7 +192,7 @@ def restore_all(item: Persistent, arrays: "Stored") -> None:
 
 def refuse_other_settings(one: Persistent, other: Any) -> None:
     """Raise if two learners are the same object or differ in their settings, naming those."""
-    if one is other:
+    if other is one or (other is not None and other is one._guard.original):
         raise InvalidInput(f"cannot merge a {type(one).__name__} with itself, wanted another learner")
     if not isinstance(other, Persistent) or type(one) is not type(other):
         raise InvalidInput(f"cannot merge a {type(other).__name__}, wanted a {type(one).__name__}")

@@ -65,6 +65,7 @@ class LearnsPastItsSteps(LinUCB):
     def _update_batch(self, X: Any, slots: Any, Z: Any, rewards: Any) -> None:
         for x, slot, reward in zip(X, slots.tolist(), rewards.tolist(), strict=True):
             self._credit(x, slot, np.empty(0), reward, None)
+            self._apply()
 
 
 class LearnsNothing(LinUCB):

@@ -320,7 +320,7 @@ def test_every_public_class_is_checked() -> None:
         "Environment",
         "Policy",
     }
-    errors = {"InvalidInput", "PostserveError", "StateMismatch", "UnprovenState"}
+    errors = {"Busy", "InvalidInput", "PostserveError", "StateMismatch", "UnprovenState"}
     classes = {name for name in postserve.__all__ if inspect.isclass(getattr(postserve, name))}
     checked = {type(make()).__name__ for cases in (POLICIES, MAPS, ENVIRONMENTS) for make in cases.values()}
     assert classes - values - errors == checked
