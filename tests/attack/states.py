@@ -3,7 +3,6 @@
 Each attack is a function of a seed. `make test` runs few rounds of it, `make test-attack` many.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ from postserve import (
 from postserve.state import Persistent, arrays_of
 
 X, Z = 3, 2
-LONG = bool(os.environ.get("POSTSERVE_ATTACK"))
 TREE = DecisionTreeRegressor(max_depth=2, random_state=0)
 
 POLICIES: dict[str, Callable[[], Any]] = {

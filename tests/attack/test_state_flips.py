@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.attack.states import LONG, POLICIES, bits, load_kind, outcome, taught
+from tests.attack.size import LONG
+from tests.attack.states import POLICIES, bits, load_kind, outcome, taught
 from tests.stored import STATES, load_old
 
 from postserve import StateMismatch, UnprovenState

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from tests.attack.states import LONG
+from tests.attack.size import LONG
 
 from postserve import LinUCB, load
 
