@@ -86,7 +86,8 @@ def questions(policy: Any) -> dict[str, Callable[[], Any]]:
 
     found: dict[str, Callable[[], Any]] = {
         "arms": lambda: by_arm(policy.arms),
-        "batch": lambda: by_arm(policy.select_batch(PROBES, np.random.default_rng(0)).arms),
+        # Not the arms: two new ones tie, and a reading that is repeated draws again.
+        "batch": lambda: by_arm(policy.select_batch(PROBES, np.random.default_rng(0)).propensities),
         "describe": lambda: {0: float(len(str(policy.describe())) > 0)},
         "scores": lambda: scores(policy, PROBES[0]),
         "chances": lambda: by_arm(policy.propensities(PROBES[1])),
