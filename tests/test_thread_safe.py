@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.test_conformance import MAPS, POLICIES
 from tests.own_map import OwnTotal
 
-from postserve import BestMap, EpsilonGreedy, PerArmMap, PoLinUCB, RidgeMap
+from postserve import BestMap, EpsilonGreedy, HybridMap, PerArmMap, PoLinUCB, RidgeMap, StagedMap
 
 EVERYTHING = {**MAPS, **POLICIES}
 
@@ -52,3 +52,21 @@ def test_users_own_are_safe_if_they_say_so() -> None:
         found = [each.thread_safe for each in (phi_hat, policy, EpsilonGreedy(policy))]
         assert found == [safe] * 3, phi_hat
     assert not PoLinUCB(2, OwnTotal()).thread_safe
+
+
+@pytest.mark.parametrize("base", [HybridMap, PerArmMap, StagedMap, BestMap])
+def test_an_overridden_update_is_what_a_policy_teaches_by(base: Any) -> None:
+    """Policies prepare what a map learns, but a user's own `update` is called."""
+
+    class Capped(base):  # type: ignore[misc]
+        def update(self, x: Any, arm: int, z: Any) -> None:
+            super().update(x, arm, [min(float(z[0]), 1.0)])
+
+    made = {HybridMap: (1, 1), PerArmMap: (RidgeMap(1, 1),)}.get(base, ([RidgeMap(1, 1)],))
+    capped, plain = (PoLinUCB(2, kind(*made)) for kind in (Capped, base))
+    for policy, z in ((capped, 5.0), (plain, 1.0)):
+        for i in range(6):
+            policy.update([float(i)], i % 2, [z * (i > 2)], 1.0)
+    for x in (0.5, 2.0):
+        ours, wanted = (policy.context_map.predict([x], [0, 1]) for policy in (capped, plain))
+        assert ours.tolist() == wanted.tolist()

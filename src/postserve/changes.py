@@ -181,12 +181,12 @@ def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **options: P.kwargs) -> R:
     """Take a step on a copy of an object, which then takes its place."""
     made: list[Guard] = []
-    twin = copy.deepcopy(item, {GUARD: made})  # type: ignore[dict-item]  # where guards of the copy are found
+    memo: dict[Any, Any] = {GUARD: made}  # where the guards of its parts are found
+    twin = copy.deepcopy(item, memo)
     twin._guard.original = item
     result = step(twin, *args, **options)
-    commit([replaced_by(item, twin), changed(item._guard)])
-    for guard in made:
-        guard.beside = False
+    in_sight = (partial(setattr, guard, "beside", False) for guard in made)
+    commit([replaced_by(item, twin), *in_sight, changed(item._guard)])
     return result
 
 

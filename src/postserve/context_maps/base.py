@@ -31,7 +31,7 @@ def prepared(phi_hat: ContextMap, x: FloatArray, arm: int, z: FloatArray) -> lis
     """The effects of `update`, ours or a user's, which is one that may fail: it must come first."""
     if isinstance(phi_hat, SharedMap) and phi_hat.answers_alike:
         return phi_hat._prepare(x, z)
-    if isinstance(phi_hat, TaughtByArm):
+    if isinstance(phi_hat, TaughtByArm) and phi_hat._keeps_update:
         return phi_hat._prepare_for(x, arm, z)
     return [partial(phi_hat.update, x, arm, z)]
 
@@ -57,6 +57,16 @@ class TaughtByArm(Persistent, abstract=True):
 
     dim_x: int
     dim_z: int
+    _keeps_update: ClassVar[bool]
+    """Whether `update` is that of the class whose `_prepare_for` is used, or of a base of it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        first = {
+            name: next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
+            for name in ("_prepare_for", "update")
+        }
+        cls._keeps_update = first["_prepare_for"] <= first["update"]
 
     @learning
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:

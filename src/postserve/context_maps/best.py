@@ -52,7 +52,8 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
         self.maps = [copy.deepcopy(each) for each in _checked(maps)]
         super().__init__(self.maps[0].dim_x, self.maps[0].dim_z)
         # Then policies ask once for all arms, by rows; if not, arms may differ, and all verbs take them.
-        self.answers_alike = all(isinstance(each, SharedMap) and each.answers_alike for each in self.maps)
+        alike = (isinstance(each, SharedMap) and each.answers_alike for each in self.maps)
+        self.answers_alike = self._keeps_update and all(alike)
         self._mean = RunningMean(self.dim_x, self.dim_z)
         self._members: list[ContextMap] = [*self.maps, self._mean]
         self._errors = np.zeros((len(self._members), self.dim_z))

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from postserve.changes import Effect, commit, replaced, replaced_by, shallow
+from postserve.changes import Effect, commit, replaced, shallow
 from postserve.linalg import evidence, forms
 from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
@@ -48,7 +48,7 @@ from postserve.linalg.kernels.models import (
 from postserve.linalg.prior import OWN_INTERCEPT, BlockPrior
 from postserve.linalg.projections import Ellipsoid, LocalProjection, MovingProjection, Projection
 from postserve.linalg.proof import check_caches
-from postserve.linalg.regressions import Regressions
+from postserve.linalg.regressions import Regressions, on_a_copy
 from postserve.linalg.ridge import sums_of
 from postserve.linalg.taught import Taught, plus, restored, shapes, taught_by
 from postserve.state import Arrays, Stored
@@ -277,15 +277,11 @@ class HybridModels(HasFrame):
             effects = self._learning(model, u, y)
             if effects is not None:
                 return effects
-        twin = self.beside()
-        twin.update(model, u, y)
-        return [replaced_by(self, twin)]
+        return on_a_copy(self, HybridModels.update, model, u, y)
 
     def prepare_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> list[Effect]:
         """The effects of `update_batch`."""
-        twin = self.beside()
-        twin.update_batch(models, U, Y)
-        return [replaced_by(self, twin)]
+        return on_a_copy(self, HybridModels.update_batch, models, U, Y)
 
     def settling(self) -> list[Effect]:
         """The effects of renewing the caches that can no longer be trusted; none if all can."""

@@ -10,6 +10,7 @@ and when updates may have lost too many digits. A model with few rows keeps the 
 and its cache is a number and a vector per row (`forms.py`).
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -406,6 +407,13 @@ class Regressions:
         prior, frame = self.storage.prior, self.storage.frame
         storage = forms.restored(stored, n_models, self.dim, self.n_outputs)
         self.storage = storage._replace(prior=prior, frame=frame)
+
+
+def on_a_copy(models: Any, step: Callable[..., None], *args: Any) -> list[Effect]:
+    """The effects of a step of regressions: a copy takes it, and then their place."""
+    twin = models.beside()
+    step(twin, *args)
+    return [replaced_by(models, twin)]
 
 
 def _more_work(size: int) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from postserve.changes import Effect, replaced_by, shallow
+from postserve.changes import Effect, shallow
 from postserve.linalg import evidence, forms
 from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
 from postserve.linalg.kernels import models as kernels
@@ -14,7 +14,7 @@ from postserve.linalg.kernels.models import CACHE, DENSE_COUNT, OWNER, SUMS, UPD
 from postserve.linalg.prior import BlockPrior
 from postserve.linalg.projections import Projection
 from postserve.linalg.proof import check_caches
-from postserve.linalg.regressions import Regressions
+from postserve.linalg.regressions import Regressions, on_a_copy
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, Ridge
 
@@ -118,15 +118,11 @@ class RidgeModels(HasFrame, Regressions):
             quiet = not prior.evidence or self.storage.counts.item(UPDATES) < prior.quiet_until
             if quiet or not prior.is_due(self, u, y):
                 return [self.learning(model, u, y)]
-        twin = self.beside()
-        twin.update(model, u, y)
-        return [replaced_by(self, twin)]
+        return on_a_copy(self, RidgeModels.update, model, u, y)
 
     def prepare_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> list[Effect]:
         """The effects of `update_batch`."""
-        twin = self.beside()
-        twin.update_batch(models, U, Y)
-        return [replaced_by(self, twin)]
+        return on_a_copy(self, RidgeModels.update_batch, models, U, Y)
 
     def update_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> None:
         """As `update` row by row, up to rounding."""

@@ -131,6 +131,7 @@ class BasePolicy(HasSteps, abstract=True):
         guard = self._guard
         if guard.lock.locked():
             guard.refuse_second(self)
+        # In one line, as `changes.as_holder` explains.
         with guard.lock: _update(self, guard, x, arm, z, reward)  # noqa: E701 # fmt: skip
 
     @learning

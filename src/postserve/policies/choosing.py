@@ -52,6 +52,7 @@ class ChoosesFromX(Guarded, ABC):
                 if guard.version == version:
                     decision.version = version
                     return decision
+        # In one line, as `as_holder` explains.
         with guard.lock: return as_holder(guard, -get_ident(), self.select, x, rng, arms)  # noqa: E701 # fmt: skip
 
     @one_version
