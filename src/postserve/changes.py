@@ -63,6 +63,16 @@ class Guard:
             raise Busy(f"{got}, wanted one learner at a time: use one thread, or a lock around the verbs")
 
 
+class Work(list[Effect]):
+    """What the steps of a verb have prepared; a copy of an object has nothing prepared."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Work":
+        return Work()
+
+    def __reduce__(self) -> tuple[type["Work"], tuple[()]]:
+        return Work, ()
+
+
 class Guarded:
     """Base of objects that change as a whole."""
 

@@ -1,6 +1,9 @@
 # numba's own types do not know no_cfunc_wrapper and no_cpython_wrapper.
 from collections.abc import Callable, Set
-from typing import TypeVar
+from typing import Any, TypeVar
+
+types: Any
+carray: Any
 
 _F = TypeVar("_F", bound=Callable[..., object])
 

@@ -3,6 +3,7 @@
 import copy
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sized
+from functools import cached_property
 from inspect import isclass, ismodule, isroutine
 from pathlib import Path
 from typing import Any
@@ -162,13 +163,18 @@ def _walk(path: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
         found[path] = value
     elif id(value) not in seen and not any(is_code(value) for is_code in (isroutine, isclass, ismodule)):
         seen.add(id(value))
-        parts = list(getattr(value, "__dict__", {}).items())
+        parts = [item for item in getattr(value, "__dict__", {}).items() if not _is_cache(value, item[0])]
         if isinstance(value, Mapping):
             parts += [(repr(key), part) for key, part in value.items()]
         elif isinstance(value, Iterable) and isinstance(value, Sized):
             parts += [(str(i), part) for i, part in enumerate(value)]
         for name, part in parts:
             _walk(f"{path}.{name}", part, found, seen)
+
+
+def _is_cache(item: Any, name: str) -> bool:
+    """Whether it follows from the other attributes."""
+    return isinstance(getattr(type(item), name, None), cached_property)
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -42,7 +42,7 @@ def _in_turn(storage: Storage, U: FloatArray, models: IntArray, radius: FloatArr
     widths, size = 0, 5 * len(models) + len(storage.prior) + storage.symmetric.shape[2]
     for start in range(0, len(U), AT_ONCE):
         some, work = slice(start, start + AT_ONCE), np.empty(size)
-        widths += kernels.argmax_scores_in_turn(U[some], models, radius, work, found[some], *storage)
+        widths += kernels.argmax_scores_in_turn(U[some], models, radius, work, found[some], storage.where)
     return widths
 
 

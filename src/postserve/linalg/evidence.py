@@ -113,9 +113,9 @@ def or_zero(squares: FloatArray) -> FloatArray:
     return np.where(squares > TINY_SQUARE, squares, 0.0)
 
 
-def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
+def in_units(sums: Sums, scales: "Scales") -> Sums:
     """The sums in units, of those blocks and outputs that have one."""
-    coordinates, scale, alive, outputs = _scales(blocks, units)
+    coordinates, scale, alive, outputs = scales
     gram, moment, squares, pulls = sums
     if not (coordinates.all() and alive.all()):
         gram, moment = gram[:, coordinates][:, :, coordinates], moment[:, alive][:, :, coordinates]
@@ -124,13 +124,22 @@ def in_units(sums: Sums, blocks: Sequence[int], units: Units) -> Sums:
     return Sums(gram, moment, squares * outputs**2, pulls)
 
 
-def _scales(blocks: Sequence[int], units: Units) -> tuple[BoolArray, FloatArray, BoolArray, FloatArray]:
+class Scales(NamedTuple):
     """Which coordinates are in a block with a unit, and one over their own; the same for the outputs."""
+
+    coordinates: BoolArray
+    scale: FloatArray
+    alive: BoolArray
+    outputs: FloatArray
+
+
+def scales_of(blocks: Sequence[int], units: Units) -> Scales:
+    """How sums get their units."""
     active, alive = units.blocks > 0.0, units.outputs > 0.0
     coordinates, unit = np.repeat(active, blocks), np.repeat(units.blocks, blocks)
     unit = (unit if units.columns is None else unit * units.columns)[coordinates]
     scale = 1.0 / np.sqrt(np.where(unit > 0.0, unit, np.inf))
-    return coordinates, scale, alive, 1.0 / np.sqrt(units.outputs[alive])
+    return Scales(coordinates, scale, alive, 1.0 / np.sqrt(units.outputs[alive]))
 
 
 def equal_parts(n_blocks: int) -> FloatArray:
@@ -190,7 +199,8 @@ class Objective:
         self.units, self.level = units, level
         self.n_outputs = int((units.outputs > 0.0).sum())
         sums = sums if pulled.all() else Sums(*(part[pulled] for part in sums))
-        scaled = self._scaled(sums, blocks)
+        self.scales = scales_of(blocks, units)
+        scaled = self._scaled(sums)
         self.sizes = np.array(blocks)[units.blocks > 0.0]
         self.starts = _starts(self.sizes)
         self.gram, self.moment, self.dense_squares = scaled.gram, scaled.moment, scaled.squares
@@ -198,7 +208,7 @@ class Objective:
         self.rounds = float(sums.pulls.sum())
         self.rows, self.row_starts = None, np.zeros(1, dtype=np.int64)
         if rows is not None and len(rows.u):
-            coordinates, scale, alive, outputs = _scales(blocks, units)
+            coordinates, scale, alive, outputs = self.scales
             u, y = rows.u[:, : len(coordinates)][:, coordinates] * scale, rows.y[:, alive] * outputs
             y = and_level(y, rows.u[:, -1:]) if level else y
             self.rows = rows._replace(u=np.ascontiguousarray(u), y=np.ascontiguousarray(y))
@@ -212,15 +222,16 @@ class Objective:
         self.evaluations = 0
         self._known: tuple[FloatArray, FloatArray, FloatArray, float] | None = None
 
-    def _scaled(self, sums: Sums, blocks: Sequence[int]) -> Sums:
+    def _scaled(self, sums: Sums) -> Sums:
         """The sums in units; with a level, those of the outputs y, 1 and y + 1."""
         if not self.level:
-            return in_units(sums, blocks, self.units)
-        (coordinates, scale, alive, outputs), dim = _scales(blocks, self.units), sum(blocks)
+            return in_units(sums, self.scales)
+        coordinates, scale, alive, outputs = self.scales
+        dim = len(coordinates)
         ones = sums.gram[:, :dim, -1][:, None, coordinates] * scale
         totals, n = sums.moment[:, alive, -1] * outputs, sums.gram[:, -1, -1:]
         sums = sums._replace(gram=sums.gram[:, :dim, :dim], moment=sums.moment[:, :, :dim])
-        scaled = in_units(sums, blocks, self.units)
+        scaled = in_units(sums, self.scales)
         squares = np.concatenate([scaled.squares, n, scaled.squares + 2.0 * totals + n], axis=1)
         return scaled._replace(moment=and_level(scaled.moment, ones, axis=1), squares=squares)
 

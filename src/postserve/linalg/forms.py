@@ -133,7 +133,7 @@ def make_dense(storage: Storage, model: int) -> Storage:
             vectors=_grown(storage.vectors, used, room),
             owner=_grown(storage.owner[None], used, room)[0],
         )
-    kernels.fill_dense(model, used, *storage)
+    kernels.fill_dense(model, used, storage.where)
     return without_gaps(storage)
 
 

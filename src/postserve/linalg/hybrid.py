@@ -102,8 +102,8 @@ class HybridModels(HasFrame):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self.frame is not None:  # joblib stores each array by itself, and the frame's must be one
-            self._take_frame(self.frame)
+        if self.frame is not None:  # joblib stores each array by itself, and these must be one
+            self.frame.array = self.own.storage.frame
 
     def _take_frame(self, frame: Frame) -> None:
         self.frame, self.own.storage = frame, self.own.storage._replace(frame=frame.array)

@@ -95,7 +95,7 @@ class HybridObjective(evidence.Objective):
     ) -> None:
         super().__init__(sums, blocks, units, level=level)
         self.root = semidefinite_root(self.gram)
-        self.departed = self._scaled(departed, blocks)
+        self.departed = self._scaled(departed)
         self.squares += self.departed.squares[0]
         self.rounds += float(departed.pulls[0])
         self.shared_sizes = self.sizes[:-1] if level else self.sizes

@@ -106,7 +106,7 @@ class LevelModels(RidgeModels):
     def _tilts(self, U: FloatArray, models: IntArray) -> FloatArray:
         """t = h_a·u of row i of U under models[i]."""
         last, solved = self.dim - 1, np.empty((len(models), 1))
-        kernels.solve(U, models, last, self.dim, solved, *present(self.storage, models))
+        kernels.solve(U, models, last, self.dim, solved, present(self.storage, models).where)
         return np.asarray(self.ridge[-1] * solved[:, 0])
 
     def _h(self, models: IntArray | None) -> FloatArray:

@@ -27,7 +27,7 @@ def vectors(storage: Storage, plane: int, models: IntArray | None) -> FloatArray
     """The moment, or the weights, of each, or of all models: (models, outputs, dim)."""
     models = np.arange(len(storage.place)) if models is None else models
     found = np.empty((len(models), *storage.vectors.shape[2:]))
-    kernels.vectors(plane, models, found, *present(storage, models))
+    kernels.vectors(plane, models, found, present(storage, models).where)
     return found
 
 
@@ -46,5 +46,5 @@ def matrices(
     if rows == columns == whole and (place[0] >= 0 if len(place) == 1 else (place >= 0).all()):
         kernels.unpack_some(storage.symmetric[plane], place, found)
     else:
-        kernels.matrices(plane, models, rows.start, columns.start, found, *storage)
+        kernels.matrices(plane, models, rows.start, columns.start, found, storage.where)
     return found

@@ -111,15 +111,14 @@ class Regressions:
             storage = self.storage
             if len(U) == 1 and storage.place[0] >= 0:  # few arguments: half the time
                 means, widths = np.empty((1, self.n_outputs)), np.empty(1)
-                inverse, weights = storage.symmetric[CACHE, 0], storage.vectors[CACHE, 0]
-                kernels.project_row(inverse, weights, U[0], means[0], widths)
+                kernels.project_row(U, means, widths, storage.where)
                 return Projection(means, widths)
             models = _only_model(len(U))
         shape, storage = (len(models), self.n_outputs), present(self.storage, models)
         if has_no_rows(storage) and not storage.prior.any():  # with evidence, before the first value
             return Projection(np.zeros(shape), np.zeros(len(models)))
         means, squares = np.empty(shape), np.empty(len(models))
-        kernels.project(U, models, np.empty(self._packed_size), means, squares, *storage)
+        kernels.project(U, models, np.empty(self._packed_size), means, squares, storage.where)
         return Projection(means, np.sqrt(squares, out=squares))
 
     def average(self, U: FloatArray, models: IntArray | None = None) -> FloatArray:
@@ -128,14 +127,14 @@ class Regressions:
             storage = self.storage
             if len(U) == 1 and storage.place[0] >= 0:
                 means = np.empty((1, self.n_outputs))
-                kernels.dot_rows(storage.vectors[CACHE, 0], U[0], means[0])
+                kernels.average_row(U, means, storage.where)
                 return means
             models = _only_model(len(U))
         storage = present(self.storage, models)
         if has_no_rows(storage):
             return np.zeros((len(models), self.n_outputs))
         means = np.empty((len(models), self.n_outputs))
-        kernels.average(U, models, np.empty(len(models)), means, *storage)
+        kernels.average(U, models, np.empty(len(models)), means, storage.where)
         return means
 
     def score(self, U: FloatArray, models: IntArray, radius: FloatArray) -> FloatArray:
@@ -150,8 +149,8 @@ class Regressions:
         work = _work
         if len(work) < size:
             work = _more_work(size)
-        if kernels.score(U, models, radius, work, scores, *storage) == UNDECIDED:
-            kernels.score_some(self.centred(U), models, radius, work, scores, *storage)
+        if kernels.score(U, models, radius, work, scores, storage.where) == UNDECIDED:
+            kernels.score_some(self.centred(U), models, radius, work, scores, storage.where)
         return scores
 
     def centred(self, U: FloatArray) -> FloatArray:
@@ -165,7 +164,7 @@ class Regressions:
     def solve(self, U: FloatArray, models: IntArray) -> FloatArray:
         """A^{-1} u of row i of U under models[i]."""
         solved = np.empty((len(models), self.dim))
-        kernels.solve(U, models, 0, self.dim, solved, *present(self.storage, models))
+        kernels.solve(U, models, 0, self.dim, solved, present(self.storage, models).where)
         return solved
 
     def project_around(self, U: FloatArray, models: IntArray, starts: IntArray, size: int) -> LocalProjection:
@@ -174,7 +173,7 @@ class Regressions:
         means, widths, beta, cross = np.empty((n, 1)), np.empty(n), np.empty((n, size)), np.empty((n, size))
         block, packed = np.empty((n, size, size)), np.empty(self._packed_size)
         storage = present(self.storage, models)
-        kernels.project_around(U, models, starts, packed, means, widths, beta, cross, block, *storage)
+        kernels.project_around(U, models, starts, packed, means, widths, beta, cross, block, storage.where)
         return LocalProjection(means[:, 0], widths, beta, cross, block)
 
     def project_moving(
@@ -187,7 +186,9 @@ class Regressions:
         n = len(models)
         means, squares, moved = np.empty((n, 1)), np.empty(n), np.empty(n)
         scratch, storage = np.empty(self._packed_size), present(self.storage, models)
-        kernels.project_moving(U, models, starts, variances, beta_0, scratch, means, squares, moved, *storage)
+        kernels.project_moving(
+            U, models, starts, variances, beta_0, scratch, means, squares, moved, storage.where
+        )
         return MovingProjection(means[:, 0], squares, moved)
 
     def weights_of(self, models: IntArray | None = None) -> FloatArray:
@@ -275,7 +276,7 @@ class Regressions:
             work = _work
             if len(work) < self.learning_size:
                 work = _more_work(self.learning_size)
-        return partial(kernels.learn, model, u, y, work, *storage)
+        return partial(kernels.learn, model, u, y, work, storage.where)
 
     def settling(self) -> list[Effect]:
         """The effects of renewing the caches that can no longer be trusted; none if all can."""
@@ -304,7 +305,7 @@ class Regressions:
         if few.any():
             self.storage = forms.with_room_for_rows(self.storage, int(few.sum()))
             work = np.empty(self.learning_size)
-            for model in kernels.learn_rows(models[few], U[few], Y[few], work, *self.storage):
+            for model in kernels.learn_rows(models[few], U[few], Y[few], work, self.storage.where):
                 self.refactorise_one(int(model))
 
     def add_rows(self, model: int, U: FloatArray, Y: FloatArray) -> None:
@@ -373,7 +374,7 @@ class Regressions:
 
     def refactorise(self) -> None:
         """Renew every cache from sums and prior."""
-        kernels.whiten_all(np.empty(2 * self.dim), *self.storage)
+        kernels.whiten_all(np.empty(2 * self.dim), self.storage.where)
         for model in np.flatnonzero((self.storage.place < 0) & (self.storage.tally[:, LOSS] > MAX_LOSS)):
             self.storage = forms.make_dense(self.storage, int(model))
         dense = self.storage.owner[: self.storage.counts[DENSE_COUNT]]

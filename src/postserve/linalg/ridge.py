@@ -60,8 +60,8 @@ class RidgeModels(HasFrame, Regressions):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self.frame is not None:  # joblib stores each array by itself, and the frame's must be one
-            self._take_frame(self.frame)
+        if self.frame is not None:  # joblib stores each array by itself, and these must be one
+            self.frame.array = self.storage.frame
 
     def _take_frame(self, frame: Frame) -> None:
         self.frame, self.storage = frame, self.storage._replace(frame=frame.array)
@@ -83,19 +83,18 @@ class RidgeModels(HasFrame, Regressions):
         if frame is None:
             return self.average(U)
         if len(U) == 1 and storage.place[0] >= 0:
-            out, row = np.empty((1, self.n_outputs)), np.empty(self.dim)
-            kernels.predict_row(storage.vectors[CACHE, 0], U[0], frame.array, row, out[0])
-            return out
+            means = np.empty((1, self.n_outputs))
+            kernels.predict_row(U, means, storage.where)
+            return means
         return np.asarray((self.average(frame.rows(U)) + frame.y[1]) + frame.y[0])
 
     def predict_with_widths(self, U: FloatArray) -> Projection:
         """`predict`, and the width of each row."""
         frame, storage = self.frame, self.storage
         if frame is not None and len(U) == 1 and storage.place[0] >= 0:
-            out, row, width = np.empty((1, self.n_outputs)), np.empty(self.dim), np.empty(1)
-            model = storage.symmetric[CACHE, 0], storage.vectors[CACHE, 0]
-            kernels.predict_row_and_width(*model, U[0], frame.array, row, out[0], width)
-            return Projection(out, width)
+            means, widths = np.empty((1, self.n_outputs)), np.empty(1)
+            kernels.predict_row_and_width(U, means, widths, storage.where)
+            return Projection(means, widths)
         means, widths = self.project(self.centred(U))
         return Projection(means if frame is None else (means + frame.y[1]) + frame.y[0], widths)
 

@@ -98,8 +98,8 @@ class ArmSet:
 
     def decision(self, slots: IntArray, index: int, propensity: float) -> Decision:
         """The arm in the slot at this index, as a decision."""
-        slot = slots[index]
-        return Decision(int(slot if self.by_row else self.ids[slot]), propensity)
+        slot = slots.item(index)
+        return Decision(slot if self.by_row else self.ids.item(slot), propensity)
 
     def rows_wanted(self, slots: IntArray) -> int | None:
         """How many rows x has if it is a matrix; None for any number."""

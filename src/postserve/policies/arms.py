@@ -210,7 +210,7 @@ class ArmModels:
     def noise(self) -> float:
         """R: sigma as learnt, or the given noise scale."""
         prior = self.models.prior
-        return math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
+        return math.sqrt(prior.noise_variance.item(0)) if prior.evidence else self.noise_scale
 
     def radius(self, slots: IntArray) -> FloatArray:
         """zeta of each of the eligible arms times exploration; one number if it is the same for all."""
@@ -226,7 +226,7 @@ class ArmModels:
         if self._constant_radius is not None:
             return self._constant_radius
         prior = self.models.prior
-        noise = math.sqrt(prior.noise_variance[0]) if prior.evidence else self.noise_scale
+        noise = math.sqrt(prior.noise_variance.item(0)) if prior.evidence else self.noise_scale
         if self.arm_radius == "posterior":
             return np.array([self.multiplier * noise])
         ellipsoid = self.models.ellipsoid(self.models_of(slots))

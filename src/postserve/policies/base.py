@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Effect, Guard, change, learning, one_version, replaced_by, shallow, whole
+from postserve.changes import Guard, Work, change, learning, one_version, replaced_by, shallow, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies import changing, open_rounds
@@ -56,7 +56,7 @@ class BasePolicy(HasSteps, abstract=True):
         self._x, self._z = Inputs("x", dim_x, x_features), Inputs("z", dim_z, z_features)
         self.missing_z = one_of("missing_z", missing_z, ("raise", "impute", "drop"))
         self._arm_set = ArmSet(n_arms)
-        self._work: list[Effect] = []  # what the steps of a verb have prepared, and `_apply` carries out
+        self._work = Work()  # what the steps of a verb have prepared, and `_apply` carries out
         self._open: OpenRounds | None = None  # announced rounds, if there are any
 
     @property
@@ -245,10 +245,6 @@ class BasePolicy(HasSteps, abstract=True):
         other = copy.deepcopy(other)  # one version of it, whoever teaches it meanwhile
         self._merge(other)
         open_rounds.adopt(self, other._open or ())
-
-    def _copy_to_change(self) -> Any:
-        self._work.clear()  # of what an interrupted verb may have left
-        return super()._copy_to_change()
 
     def _parts(self) -> Iterable[Any]:
         return () if self._phi_hat is None else (self._phi_hat.map,)

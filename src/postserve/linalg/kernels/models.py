@@ -1,22 +1,22 @@
 """Ridge regressions in their three forms: reading and learning.
 
-Kernels that Python calls take the fields of `Storage` as `*arrays`, in their order: handing over a tuple
-costs more than all that is done with it. Those they call are inlined where they take a `Storage`, whose
-references would be counted otherwise.
+Kernels that Python calls take a storage as one argument, its `where`, which says where its arrays are: to
+hand over eleven arrays costs more than most of what is done with them. Those they call are inlined where
+they take `StorageArrays`, whose references would be counted otherwise.
 
 Symmetric matrices are packed: the rows of the lower triangle, one after the other. That is half of the
 bytes, and u^T P u is one product with the packed u u^T, its off-diagonal entries doubled.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
+from numba.extending import intrinsic
 
 from postserve.linalg.kernels import compiling as compiling  # registers its listener
 from postserve.types import FloatArray, IntArray
-
-Array: TypeAlias = Any
 
 SUMS_MAY_REORDER = {"reassoc", "contract"}
 """Which lets sums vectorise; nothing else of IEEE arithmetic is relaxed."""
@@ -47,7 +47,7 @@ MAX_LOSS = 1e6
 since the last factorisation is the drift, free of units. At this much it is 2e-10."""
 
 
-class Storage(NamedTuple):
+class StorageArrays(NamedTuple):
     """All arrays of ridge regressions, each in one of three forms (`forms.py`); kernels change them in place.
 
     A dense model has gram and A^{-1}, moment and weights. Any other has its rows (u, y), and with A and w
@@ -66,6 +66,100 @@ class Storage(NamedTuple):
     rows: FloatArray  # (2, rows, dim): u, g
     values: FloatArray  # (2, rows, outputs): y, c
     frame: FloatArray  # (3 + 2 dim + 2 outputs,): level, origin and offset of u, and of y (`frame.py`)
+
+
+N_ARRAYS = len(StorageArrays._fields)
+N_MODELS, N_OUTPUTS, DIM, DENSE_ROOM, ROW_ROOM = range(N_ARRAYS, N_ARRAYS + 5)
+"""What `where` has after the addresses, from which the shapes follow."""
+
+
+class Storage(StorageArrays):
+    """`StorageArrays` that kernels are told of by one argument."""
+
+    @cached_property
+    def where(self) -> IntArray:
+        """The address of each array, and their sizes; the arrays stay as long as it does."""
+        if not all(array.flags.carray for array in self):
+            raise RuntimeError("a storage has an array that is not writeable or not in order")
+        where = np.empty(ROW_ROOM + 1, dtype=np.int64)
+        locate(where, *self)
+        return np.asarray(_Holding(where, tuple(self)))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _storage, tuple(self)  # without `where`
+
+
+def _storage(*arrays: Any) -> Storage:
+    """A storage that was pickled; joblib may hand over arrays that cannot be written to."""
+    return Storage(*(np.require(np.asarray(array), requirements=["C", "A", "W"]) for array in arrays))
+
+
+class _Holding:
+    """An array for numpy, whose owner holds others too."""
+
+    def __init__(self, array: Any, others: tuple[Any, ...]) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self._held = array, others
+
+
+@njit(no_cfunc_wrapper=True, cache=True)
+def locate(
+    where: IntArray,
+    place: IntArray,
+    tally: FloatArray,
+    prior: FloatArray,
+    counts: IntArray,
+    symmetric: FloatArray,
+    vectors: FloatArray,
+    owner: IntArray,
+    links: IntArray,
+    rows: FloatArray,
+    values: FloatArray,
+    frame: FloatArray,
+) -> None:
+    """Set `where`."""
+    where[0], where[1], where[2] = place.ctypes.data, tally.ctypes.data, prior.ctypes.data
+    where[3], where[4], where[5] = counts.ctypes.data, symmetric.ctypes.data, vectors.ctypes.data
+    where[6], where[7], where[8] = owner.ctypes.data, links.ctypes.data, rows.ctypes.data
+    where[9], where[10] = values.ctypes.data, frame.ctypes.data
+    where[N_MODELS], where[N_OUTPUTS], where[DIM] = place.shape[0], values.shape[2], prior.shape[0]
+    where[DENSE_ROOM], where[ROW_ROOM] = owner.shape[0], links.shape[0]
+
+
+@intrinsic
+def floats(typing: Any, address: Any) -> Any:
+    """The numbers at an address, for `carray`."""
+    return types.CPointer(types.float64)(address), _to_pointer
+
+
+@intrinsic
+def integers(typing: Any, address: Any) -> Any:
+    """The integers at an address, for `carray`."""
+    return types.CPointer(types.int64)(address), _to_pointer
+
+
+def _to_pointer(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+
+@njit(no_cfunc_wrapper=True, cache=True, inline="always")
+def arrays_at(where: IntArray) -> StorageArrays:
+    """The arrays of a storage."""
+    models, outputs, dim = where[N_MODELS], where[N_OUTPUTS], where[DIM]
+    dense, rows = where[DENSE_ROOM], where[ROW_ROOM]
+    return StorageArrays(
+        carray(integers(where[0]), (models,)),
+        carray(floats(where[1]), (models, SQUARES + outputs)),
+        carray(floats(where[2]), (dim,)),
+        carray(integers(where[3]), (4,)),
+        carray(floats(where[4]), (2, dense, dim * (dim + 1) // 2)),
+        carray(floats(where[5]), (2, dense, outputs, dim)),
+        carray(integers(where[6]), (dense,)),
+        carray(integers(where[7]), (rows, 2)),
+        carray(floats(where[8]), (2, rows, dim)),
+        carray(floats(where[9]), (2, rows, outputs)),
+        carray(floats(where[10]), (LEVEL_SIZE + 2 * dim + 2 * outputs,)),
+    )
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -185,33 +279,6 @@ def centre_row(u: FloatArray, frame: FloatArray, row: FloatArray) -> None:
     row[u.shape[0]] = 1.0
 
 
-@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def predict_row(
-    weights: FloatArray, u: FloatArray, frame: FloatArray, row: FloatArray, out: FloatArray
-) -> None:
-    """out[o] = w_o·row plus the centre of the outputs: the prediction of one dense model at u."""
-    centre_row(u, frame, row)
-    outputs = weights.shape[0]
-    start = frame.shape[0] - 2 * outputs
-    for o in range(outputs):
-        out[o] = (dot(weights[o], row) + frame[start + outputs + o]) + frame[start + o]
-
-
-@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def predict_row_and_width(
-    inverse: FloatArray,
-    weights: FloatArray,
-    u: FloatArray,
-    frame: FloatArray,
-    row: FloatArray,
-    out: FloatArray,
-    widths: FloatArray,
-) -> None:
-    """`predict_row`, and widths[0] = sqrt(row^T A^{-1} row)."""
-    predict_row(weights, u, frame, row, out)
-    widths[0] = np.sqrt(max(square(inverse, row), 0.0))
-
-
 # Reading
 
 
@@ -226,7 +293,7 @@ def in_order(models: IntArray) -> bool:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def project_all_but_dense(
-    storage: Storage, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray
+    storage: StorageArrays, U: FloatArray, models: IntArray, means: FloatArray, squares: FloatArray
 ) -> None:
     """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i, UNKNOWN for dense models.
 
@@ -312,25 +379,52 @@ def dense_squares(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def dot_rows(rows: FloatArray, u: FloatArray, out: FloatArray) -> None:
-    """out[o] = rows[o]·u: `average` of one dense model."""
-    for o in range(rows.shape[0]):
-        out[o] = dot(rows[o], u)
+def average_row(U: FloatArray, means: FloatArray, where: IntArray) -> None:
+    """means[0, o] = w_o·u: `average` of a first model that is dense, at the only row, here and below."""
+    storage = arrays_at(where)
+    for o in range(means.shape[1]):
+        means[0, o] = dot(storage.vectors[CACHE, 0, o], U[0])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def project_row(
-    inverse: FloatArray, weights: FloatArray, u: FloatArray, means: FloatArray, widths: FloatArray
-) -> None:
-    """means[o] = w_o·u and widths[0] = sqrt(u^T A^{-1} u): `project` of one dense model."""
-    dot_rows(weights, u, means)
-    widths[0] = np.sqrt(max(square(inverse, u), 0.0))
+def project_row(U: FloatArray, means: FloatArray, widths: FloatArray, where: IntArray) -> None:
+    """`average_row`, and widths[0] = sqrt(u^T A^{-1} u)."""
+    storage = arrays_at(where)
+    for o in range(means.shape[1]):
+        means[0, o] = dot(storage.vectors[CACHE, 0, o], U[0])
+    widths[0] = np.sqrt(max(square(storage.symmetric[CACHE, 0], U[0]), 0.0))
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def average(U: FloatArray, models: IntArray, work: FloatArray, means: FloatArray, *arrays: Array) -> None:
+def predict_row(U: FloatArray, means: FloatArray, where: IntArray) -> None:
+    """`average_row` of a row that is not in the frame yet, plus the centre of the outputs."""
+    predicted_row(arrays_at(where), U, means)
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def predict_row_and_width(U: FloatArray, means: FloatArray, widths: FloatArray, where: IntArray) -> None:
+    """`predict_row`, and the width there."""
+    storage = arrays_at(where)
+    row = predicted_row(storage, U, means)
+    widths[0] = np.sqrt(max(square(storage.symmetric[CACHE, 0], row), 0.0))
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
+def predicted_row(storage: StorageArrays, U: FloatArray, means: FloatArray) -> FloatArray:
+    """`predict_row`; returns the row in the frame."""
+    row, outputs, frame = np.empty(storage.prior.shape[0]), means.shape[1], storage.frame
+    centre_row(U[0], frame, row)
+    start = frame.shape[0] - 2 * outputs
+    for o in range(outputs):
+        average = dot(storage.vectors[CACHE, 0, o], row)
+        means[0, o] = (average + frame[start + outputs + o]) + frame[start + o]
+    return row
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def average(U: FloatArray, models: IntArray, work: FloatArray, means: FloatArray, where: IntArray) -> None:
     """means[i, o] = w_o·u_i."""
-    project_all_but_dense(Storage(*arrays), U, models, means, work)
+    project_all_but_dense(arrays_at(where), U, models, means, work)
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
@@ -340,10 +434,10 @@ def project(
     packed: FloatArray,
     means: FloatArray,
     squares: FloatArray,
-    *arrays: Array,
+    where: IntArray,
 ) -> None:
     """means[i, o] = w_o·u_i and squares[i] = u_i^T A^{-1} u_i; `packed` is scratch."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     project_all_but_dense(storage, U, models, means, squares)
     if shares_u(U, models):
         pack_outer(U[0], 2.0, packed)
@@ -358,7 +452,7 @@ def project(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def score(
-    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, where: IntArray
 ) -> int:
     """scores[i] = w·u_i + radius_i sqrt(u_i^T A^{-1} u_i); only w·u_i if that cannot be the best.
 
@@ -367,7 +461,7 @@ def score(
     and does nothing: `score_some` scores any models, and is rarely needed. A u without its constant is not in
     the frame yet.
     """
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     n, dim = models.shape[0], storage.prior.shape[0]
     if not (U.shape[0] == 1 and n == storage.place.shape[0] and in_order(models)):
         return UNDECIDED
@@ -382,10 +476,10 @@ def score(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def score_some(
-    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, *arrays: Array
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, scores: FloatArray, where: IntArray
 ) -> int:
     """`score` of any models, at one u or at one per model."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     n = models.shape[0]
     means, squares, tilts = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
     packed = work[3 * n + U.shape[1] :]
@@ -403,7 +497,7 @@ def score_some(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", inline="always")
-def level_of(storage: Storage) -> tuple[float, float]:
+def level_of(storage: StorageArrays) -> tuple[float, float]:
     """m and 1/A_0 of the shared level; both 0 without one."""
     precision = storage.frame[LEVEL_PRECISION]
     if precision > 0.0:
@@ -413,7 +507,7 @@ def level_of(storage: Storage) -> tuple[float, float]:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_all_but_dense(
-    storage: Storage,
+    storage: StorageArrays,
     u: FloatArray,
     radius: FloatArray,
     work: FloatArray,
@@ -459,7 +553,7 @@ def score_all_but_dense(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def score_dense(
-    storage: Storage,
+    storage: StorageArrays,
     U: FloatArray,
     models: IntArray,
     radius: FloatArray,
@@ -541,16 +635,16 @@ def nth(scores: FloatArray, value: float, n: int) -> int:
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray, *arrays: Array) -> None:
+def solve(U: FloatArray, models: IntArray, start: int, stop: int, V: FloatArray, where: IntArray) -> None:
     """V[i] = A^{-1} u_i, its coordinates from start to stop."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     for i in range(models.shape[0]):
         fill(V[i], 0.0)
         add_solved(storage, models[i], U[0 if U.shape[0] == 1 else i], start, V[i])
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_solved(storage: Storage, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
+def add_solved(storage: StorageArrays, model: int, u: FloatArray, start: int, v: FloatArray) -> None:
     """v += A^{-1} u, the coordinates from start on that fit."""
     dim, size, place = u.shape[0], v.shape[0], storage.place[model]
     if place >= 0:
@@ -577,9 +671,9 @@ def add_solved(storage: Storage, model: int, u: FloatArray, start: int, v: Float
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> None:
+def vectors(plane: int, models: IntArray, out: FloatArray, where: IntArray) -> None:
     """The moment, or the weights, of each: (models, outputs, dim)."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     for i in range(models.shape[0]):
         for o in range(out.shape[1]):
             fill(out[i, o], 0.0)
@@ -587,7 +681,9 @@ def vectors(plane: int, models: IntArray, out: FloatArray, *arrays: Array) -> No
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_vector(storage: Storage, plane: int, model: int, output: int, start: int, out: FloatArray) -> None:
+def add_vector(
+    storage: StorageArrays, plane: int, model: int, output: int, start: int, out: FloatArray
+) -> None:
     """out += moment or weights of one output, the coordinates from start on that fit."""
     place = storage.place[model]
     if place >= 0:
@@ -622,10 +718,10 @@ def unpack_some(packed: FloatArray, place: IntArray, out: FloatArray) -> None:
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def matrices(
-    plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, *arrays: Array
+    plane: int, models: IntArray, first_row: int, first_column: int, out: FloatArray, where: IntArray
 ) -> None:
     """A block of the gram, or of A^{-1}, of each: (models, rows, columns)."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     for i in range(models.shape[0]):
         place = storage.place[models[i]]
         if place >= 0 and out.shape[1] == out.shape[2] == storage.prior.shape[0]:
@@ -638,7 +734,7 @@ def matrices(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def add_matrix(
-    storage: Storage, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
+    storage: StorageArrays, plane: int, model: int, first_row: int, first_column: int, out: FloatArray
 ) -> None:
     """out += the gram or A^{-1}, the block from the first row and column on that fits."""
     place, (rows, columns) = storage.place[model], out.shape
@@ -672,15 +768,15 @@ def project_moving(
     means: FloatArray,
     squares: FloatArray,
     moved: FloatArray,
-    *arrays: Array,
+    where: IntArray,
 ) -> None:
     """`project`, where d with these variances is added to u in the blocks at the starts.
 
     With w ~ N(w_hat, sigma² C) independent of d, the variance of (u + d)·w is sigma² squares + moved, where
     squares is u^T C u + sum_j var_j C_jj and moved is sum_j var_j (beta_j + beta_0j)². d is in all blocks.
     """
-    project(U, models, packed, means, squares, *arrays)
-    storage = Storage(*arrays)
+    project(U, models, packed, means, squares, where)
+    storage = arrays_at(where)
     m, level_variance = level_of(storage)
     ridge, last, size = storage.frame[LEVEL_RIDGE], U.shape[1] - 1, variances.shape[1]
     t, beta, diagonal, h = np.empty(1), np.empty(size), np.empty(size), np.empty(size)
@@ -718,7 +814,7 @@ def widths_of_moving(zeta: float, c: float, squares: FloatArray, moved: FloatArr
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_diagonal(storage: Storage, model: int, start: int, other: int, out: FloatArray) -> None:
+def add_diagonal(storage: StorageArrays, model: int, start: int, other: int, out: FloatArray) -> None:
     """out[j] += A^{-1}[start + j, other + j]."""
     place = storage.place[model]
     for j in range(out.shape[0]):
@@ -736,7 +832,7 @@ def add_diagonal(storage: Storage, model: int, start: int, other: int, out: Floa
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def add_row(storage: Storage, model: int, last: int, start: int, out: FloatArray) -> None:
+def add_row(storage: StorageArrays, model: int, last: int, start: int, out: FloatArray) -> None:
     """out[j] += A^{-1}[last, start + j], of the last row, before its diagonal."""
     place = storage.place[model]
     if place >= 0:
@@ -762,15 +858,15 @@ def project_around(
     beta: FloatArray,
     cross: FloatArray,
     block: FloatArray,
-    *arrays: Array,
+    where: IntArray,
 ) -> None:
     """Means, widths, and beta, cross and block: sums of w, A^{-1} u and A^{-1} over the blocks at the starts.
 
     With d added to u in all of these, means change by beta·d, squared widths by 2 cross·d + d^T block d. A
     shared level has its part in all of them.
     """
-    project(U, models, packed, means, widths, *arrays)
-    storage = Storage(*arrays)
+    project(U, models, packed, means, widths, where)
+    storage = arrays_at(where)
     m, variance = level_of(storage)
     ridge, last = storage.frame[LEVEL_RIDGE], U.shape[1] - 1
     tilt, h = np.empty(1), np.empty((1, block.shape[1]))
@@ -828,15 +924,15 @@ def add_shared_level(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def argmax_scores_in_turn(
-    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, indices: IntArray, *arrays: Array
+    U: FloatArray, models: IntArray, radius: FloatArray, work: FloatArray, indices: IntArray, where: IntArray
 ) -> int:
     """The index of each row's best `score`, UNDECIDED at ties; returns the number of widths computed."""
     n, computed = models.shape[0], 0
     scores, rest = work[:n], work[n:]
     for i in range(U.shape[0]):
-        widths = score(U[i : i + 1], models, radius, rest, scores, *arrays)
+        widths = score(U[i : i + 1], models, radius, rest, scores, where)
         if widths == UNDECIDED:
-            widths = score_some(U[i : i + 1], models, radius, rest, scores, *arrays)
+            widths = score_some(U[i : i + 1], models, radius, rest, scores, where)
         computed += widths
         index, ties = best(scores)
         indices[i] = index if ties == 1 else UNDECIDED
@@ -897,9 +993,9 @@ def argmax_beyond_rounding(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def learn(model: int, u: FloatArray, y: FloatArray, work: FloatArray, *arrays: Array) -> tuple[float, bool]:
+def learn(model: int, u: FloatArray, y: FloatArray, work: FloatArray, where: IntArray) -> tuple[float, bool]:
     """`learn_row`, called from Python; a row without its constant gets it here, in the frame."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     if u.shape[0] < storage.prior.shape[0]:
         u, y = from_origin(storage, u, y, work)
     return learn_row(storage, model, u, y, work)
@@ -907,7 +1003,7 @@ def learn(model: int, u: FloatArray, y: FloatArray, work: FloatArray, *arrays: A
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", inline="always")
 def from_origin(
-    storage: Storage, u: FloatArray, y: FloatArray, work: FloatArray
+    storage: StorageArrays, u: FloatArray, y: FloatArray, work: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(u - origin, 1) and y - origin, in the third and fourth part of `work`: what sums hold of a row."""
     dim, outputs = storage.prior.shape[0], y.shape[0]
@@ -922,7 +1018,7 @@ def from_origin(
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
 def learn_row(
-    storage: Storage, model: int, u: FloatArray, y: FloatArray, work: FloatArray
+    storage: StorageArrays, model: int, u: FloatArray, y: FloatArray, work: FloatArray
 ) -> tuple[float, bool]:
     """Add a row to a model that has room for it: to the sums, then to the cache, by Sherman and Morrison.
 
@@ -960,7 +1056,7 @@ def less_offset(values: FloatArray, one: float, frame: FloatArray, start: int, o
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def rank_one(storage: Storage, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
+def rank_one(storage: StorageArrays, place: int, u: FloatArray, y: FloatArray, v: FloatArray) -> float:
     """The cache of a dense model: A^{-1} -= v v^T / (1 + q), w += (y - w·u) v / (1 + q)."""
     inverse, weights = storage.symmetric[CACHE, place], storage.vectors[CACHE, place]
     fill(v, 0.0)
@@ -981,7 +1077,7 @@ def rank_one(storage: Storage, place: int, u: FloatArray, y: FloatArray, v: Floa
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER, inline="always")
-def append(storage: Storage, model: int, u: FloatArray, y: FloatArray, work: FloatArray) -> float:
+def append(storage: StorageArrays, model: int, u: FloatArray, y: FloatArray, work: FloatArray) -> float:
     """`learn_row` of a model that keeps its rows: one more (u, y), and its g and c."""
     row = storage.counts[ROW_COUNT]
     storage.counts[ROW_COUNT] = row + 1
@@ -1034,9 +1130,9 @@ def whiten(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def whiten_all(work: FloatArray, *arrays: Array) -> None:
+def whiten_all(work: FloatArray, where: IntArray) -> None:
     """g and c of all rows, and their models' tally of them, under the present prior."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     for row in range(storage.counts[ROW_COUNT]):
         model = storage.links[row, OWNER]
         if model != NOBODY:
@@ -1050,9 +1146,9 @@ def whiten_all(work: FloatArray, *arrays: Array) -> None:
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, work: FloatArray, *arrays: Array) -> IntArray:
+def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, work: FloatArray, where: IntArray) -> IntArray:
     """Row by row; returns the models with a cache that can no longer be trusted."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     lost = []
     for i in range(models.shape[0]):
         u, y = U[i], Y[i]
@@ -1065,9 +1161,9 @@ def learn_rows(models: IntArray, U: FloatArray, Y: FloatArray, work: FloatArray,
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
-def fill_dense(model: int, place: int, *arrays: Array) -> None:
+def fill_dense(model: int, place: int, where: IntArray) -> None:
     """Turn a model's rows into sums in a dense place."""
-    storage = Storage(*arrays)
+    storage = arrays_at(where)
     for plane in (SUMS, CACHE):
         fill(storage.symmetric[plane, place], 0.0)
         for o in range(storage.values.shape[2]):
