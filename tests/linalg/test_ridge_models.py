@@ -12,7 +12,7 @@ from tests import reference
 from tests.parts import part
 
 from postserve.changes import commit
-from postserve.linalg import bulk, evidence
+from postserve.linalg import bulk, cholesky, evidence
 from postserve.linalg.cholesky import cholesky_inverse, factorise
 from postserve.linalg.kernels import evidence as evidence_kernels
 from postserve.linalg.kernels.models import CACHE, MAX_LOSS, REFACTORISE_EVERY
@@ -239,6 +239,25 @@ def test_rounding_that_makes_a_gram_indefinite_is_mended() -> None:
     factor = factorise(np.outer(u, u), np.array([1e-30, 1e-30]), np.array([[1.0, 1.0]]))
     assert np.isfinite(factor.inverse).all()
     assert np.isfinite(factor.solution).all()
+
+
+def test_many_grams_are_factorised_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cholesky, "AT_ONCE", 50)  # three at once
+    rng, ridge = np.random.default_rng(0), np.array([1e-30, 1e-30, 1.0, 1.0])
+    rows = rng.normal(size=(7, 9, 4))
+    rows[3, :, :2] = rows[3, :, :1]  # rounding makes this one indefinite
+    grams, rights = rows.mT @ rows, rng.normal(size=(7, 2, 4))
+    grams[3, 0, 1] = grams[3, 1, 0] = grams[3, 0, 0] * (1.0 + 1e-15)
+    found = cholesky.factorise_all(grams, ridge, rights)
+    for i in range(7):
+        one = factorise(grams[i], ridge, rights[i])
+        assert np.array_equal(found.inverse[i], one.inverse)
+        assert np.allclose(found.solution[i], one.solution, rtol=1e-12, atol=0.0)
+        assert found.log_det[i] == one.log_det
+    assert np.isnan(cholesky.cholesky_inverse(grams[3] + np.diag(ridge))[0])
+    empty = cholesky.factorise_all(np.zeros((2, 0, 0)), np.zeros(0), np.zeros((2, 1, 0)))
+    assert empty.inverse.shape == (2, 0, 0)
+    assert empty.log_det.tolist() == [0.0, 0.0]
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)

@@ -9,6 +9,8 @@ from postserve.linalg.kernels.cholesky import LANES, PANEL
 from postserve.types import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
+AT_ONCE = 2**20
+"""Numbers in the matrices that are factorised at once, which need room for two more of each."""
 
 
 class Factor(NamedTuple):
@@ -18,6 +20,14 @@ class Factor(NamedTuple):
     solution: FloatArray
     log_det: float
     root: FloatArray
+
+
+class Factors(NamedTuple):
+    """The parts of the factors of several matrices but for their roots, each along the first axis."""
+
+    inverse: FloatArray
+    solution: FloatArray
+    log_det: FloatArray
 
 
 def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
@@ -40,6 +50,28 @@ def factorise(gram: FloatArray, ridge: FloatArray, right: FloatArray) -> Factor:
     return Factor(inverse, (right @ root.T) @ root, log_det, root)
 
 
+def factorise_all(grams: FloatArray, ridge: FloatArray, rights: FloatArray) -> Factors:
+    """`factorise` each gram with its right-hand sides, in one call of a kernel.
+
+    >>> factorise_all(np.full((2, 1, 1), 3.0), np.array([1.0]), np.array([[[8.0]], [[4.0]]])).solution
+    array([[[2.]],
+    <BLANKLINE>
+           [[1.]]])
+    """
+    n, dim = len(grams), len(ridge)
+    inverses, solutions, log_dets = np.empty((n, dim, dim)), np.zeros(rights.shape), np.zeros(n)
+    at_once = max(1, AT_ONCE // max(dim * dim, 1))
+    for some in (slice(start, start + at_once) for start in range(0, n if dim else 0, at_once)):
+        matrices, roots = grams[some].copy(), np.empty(grams[some].shape)
+        matrices.reshape(-1, dim * dim)[:, :: dim + 1] += ridge
+        kernels.cholesky_inverses(matrices, *_scratch(dim), roots, inverses[some], log_dets[some])
+        roots[np.isnan(log_dets[some])] = 0.0
+        solutions[some] = (rights[some] @ roots.mT) @ roots
+    for i in np.flatnonzero(np.isnan(log_dets)):
+        inverses[i], solutions[i], log_dets[i], _ = factorise(grams[i], ridge, rights[i])
+    return Factors(inverses, solutions, log_dets)
+
+
 def cholesky_inverse(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """log det A, L^{-1} and A^{-1} of A = L L^T; log det is NaN where A is not positive definite.
 
@@ -49,12 +81,15 @@ def cholesky_inverse(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]
     dim = len(matrix)
     if dim == 0:  # a hybrid's shared weights where all inputs are 0
         return 0.0, np.empty((0, 0)), np.empty((0, 0))
+    root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
+    return kernels.cholesky_inverse(matrix, *_scratch(dim), root, inverse), root, inverse
+
+
+def _scratch(dim: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The scratch arrays of the kernels, all zero."""
     padded = -(-dim // LANES) * LANES
     # one allocation, which malloc keeps for the next call; of two it would return one to the system
     scratch = np.zeros((2 * padded + 3 * PANEL, padded))
     work, product, panels = scratch[:padded], scratch[padded : 2 * padded], scratch[2 * padded :]
-    before, panel = panels[:PANEL], panels[PANEL : 2 * PANEL]
-    block = panels[2 * PANEL :].reshape(-1)[: PANEL * PANEL].reshape(PANEL, PANEL)
-    root, inverse = np.empty((dim, dim)), np.empty((dim, dim))
-    log_det = kernels.cholesky_inverse(matrix, work, product, before, panel, block, root, inverse)
-    return log_det, root, inverse
+    before, panel, rest = panels[:PANEL], panels[PANEL : 2 * PANEL], panels[2 * PANEL :]
+    return work, product, before, panel, rest.reshape(-1)[: PANEL * PANEL].reshape(PANEL, PANEL)

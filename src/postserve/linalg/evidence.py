@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from postserve.linalg.cholesky import factorise
+from postserve.linalg.cholesky import factorise, factorise_all
 from postserve.linalg.kernels import evidence as kernels
 from postserve.linalg.kernels.evidence import CENTRE_NOISE, LOG_FLOOR
 from postserve.linalg.kernels.models import MAX_LOSS
@@ -280,11 +280,8 @@ class Objective:
             _, inverse, solution, known_log_det = self._known
             log_det += known_log_det + len(inverse) * float((self.sizes * log_ridge).sum())
         else:
-            inverse, solution = np.empty(self.gram.shape), np.empty(self.moment.shape)
-            for i, (gram, moment) in enumerate(zip(self.gram, self.moment, strict=True)):
-                factor = factorise(gram, ridge, moment)
-                inverse[i], solution[i] = factor.inverse, factor.solution
-                log_det += factor.log_det
+            inverse, solution, log_dets = factorise_all(self.gram, ridge, self.moment)
+            log_det += float(log_dets.sum())
         sums = self.moment, self.dense_squares
         kernels.add_blocks(inverse, solution, *sums, edges, residual, *parts)
         return Posterior(log_det, residual, *parts)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from postserve.linalg import evidence
-from postserve.linalg.cholesky import EPS, factorise
+from postserve.linalg.cholesky import EPS, factorise, factorise_all
 from postserve.linalg.kernels import cholesky as kernels
 from postserve.types import FloatArray
 
@@ -108,16 +108,14 @@ class HybridObjective(evidence.Objective):
         """First each arm alone, then w_0 from what they teach it, then the arms given w_0."""
         n = len(self.sizes)
         ridge = np.repeat(np.exp(log_ridge[:n]), self.sizes)
-        arms = [factorise(gram, ridge, moment) for gram, moment in zip(self.gram, self.moment, strict=True)]
-        inverse = np.array([arm.inverse for arm in arms]).reshape(self.gram.shape)
-        weights = np.array([arm.solution for arm in arms]).reshape(self.moment.shape)
+        inverse, weights, log_dets = factorise_all(self.gram, ridge, self.moment)
         gram, H = self._taught(inverse, ridge)
         moment = self.departed.moment[0] + ridge * weights.sum(axis=0)
         shared_ridge = np.repeat(np.exp(log_ridge[n:]), self.shared_sizes)
         dim = len(shared_ridge)
         shared = factorise(gram[:dim, :dim], shared_ridge, moment[:, :dim])
 
-        log_det = sum(arm.log_det for arm in arms) + shared.log_det
+        log_det = float(log_dets.sum()) + shared.log_det
         log_det -= float((self.n_weights * log_ridge).sum())
         explained = np.vecdot(self.moment, weights).sum(axis=0) + np.vecdot(moment[:, :dim], shared.solution)
         left_out = len(ridge) - dim  # the constant, if the level is integrated out, has no shared weight

@@ -18,7 +18,7 @@ import numpy as np
 
 from postserve.changes import Effect, replaced, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
-from postserve.linalg.cholesky import factorise
+from postserve.linalg.cholesky import factorise, factorise_all
 from postserve.linalg.frame import Shift, moved, parts_of, possible_moment
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
@@ -389,15 +389,12 @@ class Regressions:
     def _factorise(self, models: IntArray) -> None:
         """Renew the caches of dense models."""
         storage, (grams, moments, _) = self.storage, self.centred_sums(models)
-        log_det_prior = float(np.log(self.ridge).sum())
-        for model, gram, moment in zip(models.tolist(), grams, moments, strict=True):
-            place, tally = storage.place[model], storage.tally[model]
-            factor = factorise(gram, self.ridge, moment)
-            factor.inverse[self._zero_inputs] = 0.0
-            storage.symmetric[CACHE, place] = forms.pack(factor.inverse)
-            storage.vectors[CACHE, place] = factor.solution
-            tally[LOG_DET] = max(factor.log_det - log_det_prior, 0.0)
-            tally[LOSS] = tally[AGE] = 0.0
+        place, inverse, weights, log_det = storage.place[models], *factorise_all(grams, self.ridge, moments)
+        inverse[:, self._zero_inputs] = 0.0
+        storage.symmetric[CACHE, place] = forms.pack(inverse)
+        storage.vectors[CACHE, place] = weights
+        storage.tally[models, LOG_DET] = np.maximum(log_det - np.log(self.ridge).sum(), 0.0)
+        storage.tally[models, LOSS] = storage.tally[models, AGE] = 0.0
 
     def arrays(self) -> Arrays:
         """Sums, and the cache, so that loaded regressions continue with the same bits."""

@@ -142,6 +142,28 @@ def cholesky_inverse(
 
 
 @njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
+def cholesky_inverses(
+    matrices: FloatArray,
+    work: FloatArray,
+    product: FloatArray,
+    before: FloatArray,
+    panel: FloatArray,
+    block: FloatArray,
+    roots: FloatArray,
+    inverses: FloatArray,
+    log_dets: FloatArray,
+) -> None:
+    """`cholesky_inverse` of each."""
+    for i in range(matrices.shape[0]):
+        for j in range(work.shape[0]):
+            for k in range(work.shape[0]):
+                work[j, k] = product[j, k] = 0.0
+        log_dets[i] = cholesky_inverse(
+            matrices[i], work, product, before, panel, block, roots[i], inverses[i]
+        )
+
+
+@njit(no_cfunc_wrapper=True, cache=True, error_model="numpy", fastmath=SUMS_MAY_REORDER)
 def semidefinite_rows(left: FloatArray, least: FloatArray, root: FloatArray) -> int:
     """The next rows of R, R^T R = S, from what the rows before them leave of S; returns how many there are.
 
