@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postserve.files import whole_file
+from postserve.files import locked, whole_file, write_together
 
 PART = ".one.0123456789abcdef.part"
 
@@ -116,3 +116,37 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_cleans_up(
     assert len(names(tmp_path)) == 2
     write(path, b"newer")
     assert names(tmp_path) == ["one"]
+
+
+def test_a_writer_deletes_nothing_of_another_target_in_its_folder(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        command = [sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path / name)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            writer.kill()
+    assert [name[:5] for name in names(tmp_path)] == [".one.", ".two."]
+    with whole_file(tmp_path / "three") as slow:
+        slow.write(b"slow")
+        with locked(tmp_path, wait=True):
+            write_together(tmp_path, {"one": b"new"})
+    two, *others = [name for name in names(tmp_path) if name != ".lock"]
+    assert two.startswith(".two.")
+    assert others == ["one", "three"]
+    assert (tmp_path / "three").read_bytes() == b"slow"
+
+
+def test_files_that_are_written_together_are_nobodys_leftovers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def meanwhile(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        write(tmp_path / "two", b"quick")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    write_together(tmp_path, {"one": b"new", "two": b"newer"})
+    assert names(tmp_path) == ["one", "two"]
+    assert (tmp_path / "two").read_bytes() == b"newer"

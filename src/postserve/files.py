@@ -1,18 +1,21 @@
 """Files that are written completely or not at all."""
 
 import errno
-import glob
 import os
+import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 if sys.platform != "win32":
     import fcntl
+
+UNFINISHED = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
+"""The name of a file that is being written, or was when its writer was killed; it has that of its target."""
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """
     path = Path(os.path.realpath(path))
     permissions = _permissions_of(path)
-    _delete_leftovers(path)
+    _delete_leftovers(path.parent, (path.name,))
     with _locked_beside(path, permissions) as file:
         temporary = Path(file.name)
         try:
@@ -38,25 +41,31 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write several files; they get their names in order, once all are on the disk."""
-    temporaries = {name: _beside(folder / name) for name in contents}
-    try:
-        for name, temporary in temporaries.items():
-            with temporary.open("xb") as file:
-                file.write(contents[name])
+    """Write several files; they get their names in order, once all are on the disk.
+
+    What writers of these files left behind when they were killed is deleted.
+    """
+    _delete_leftovers(folder, contents)
+    with ExitStack() as opened:
+        temporaries: dict[str, Path] = {}
+        try:
+            for name, content in contents.items():
+                file = opened.enter_context(_locked_beside(folder / name, None))
+                temporaries[name] = Path(file.name)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        for name, temporary in temporaries.items():
-            os.replace(temporary, folder / name)
-    except BaseException:
-        for temporary in temporaries.values():
-            temporary.unlink(missing_ok=True)
-        raise
+            for name, temporary in temporaries.items():
+                os.replace(temporary, folder / name)
+        except BaseException:
+            for temporary in temporaries.values():
+                temporary.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
 def locked(folder: Path, *, wait: bool) -> Iterator[None]:
-    """Make a folder and lock it; leftovers of a killed writer are deleted.
+    """Make a folder and lock it.
 
     Raises BlockingIOError if another process has the lock, unless `wait`.
     """
@@ -64,8 +73,6 @@ def locked(folder: Path, *, wait: bool) -> Iterator[None]:
     with (folder / ".lock").open("wb") as lock:
         if sys.platform != "win32":
             fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for leftover in folder.glob(".*.part"):
-            leftover.unlink()
         yield
 
 
@@ -99,11 +106,14 @@ def _locked_beside(path: Path, permissions: int | None) -> Iterator[BinaryIO]:
                 return
 
 
-def _delete_leftovers(path: Path) -> None:
-    """Delete the unfinished files of this path that nobody has locked: their writers were killed."""
+def _delete_leftovers(folder: Path, names: Container[str]) -> None:
+    """Delete the unfinished files of these targets that nobody has locked: their writers were killed."""
     if sys.platform == "win32":  # where files that are open cannot be deleted
         return
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.part"):
+    for leftover in folder.glob(".*.part"):
+        found = UNFINISHED.fullmatch(leftover.name)
+        if found is None or found[1] not in names:
+            continue
         with suppress(OSError), open(leftover, "rb", opener=_open_at_once) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where somebody is writing
             leftover.unlink()

@@ -195,10 +195,16 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_run_left_half_written_goes(tmp_path: Path) -> None:
-    leftover = tmp_path / ".abc.parquet.0123.part"
-    leftover.write_bytes(b"half")
     study(out=tmp_path)
-    assert not leftover.exists()
+    cell = next(tmp_path.glob("*.parquet"))
+    cell.unlink()
+    left, others = (tmp_path / f".{name}.0123456789abcdef.part" for name in (cell.name, "others"))
+    for path in (left, others):
+        path.write_bytes(b"half")
+    study(out=tmp_path)
+    assert cell.exists()
+    assert not left.exists()
+    assert others.exists()
 
 
 @pytest.mark.parametrize(
