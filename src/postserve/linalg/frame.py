@@ -352,13 +352,13 @@ def moved(
     moment = moment - moment[..., -1:] * delta
     along = delta[:, None] * s
     gram = gram - along - along.mT + n * (delta[:, None] * delta)
-    return _possible(gram), moment, np.maximum(squares, 0.0)
+    return possible_gram(gram), moment, np.maximum(squares, 0.0)
 
 
-def _possible(gram: FloatArray) -> FloatArray:
-    """Each gram as it is, except for entries that no rows can have: |S_ij|² <= S_ii S_jj.
+def possible_gram(gram: FloatArray) -> FloatArray:
+    """Each gram as it is, except for entries that no rows can have: |S_ij|² <= S_ii S_jj, and S_ii >= 0.
 
-    Where rows were far from the offset, what is left of an entry is the rounding of what it was.
+    Where sums were subtracted, what is left of an entry may be the rounding of what it was.
     """
     roots = _roots(gram)
     return _at_most(gram, roots[..., :, None] * roots[..., None, :])

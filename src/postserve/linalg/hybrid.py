@@ -31,7 +31,7 @@ import numpy as np
 
 from postserve.changes import Effect, commit, replaced, shallow
 from postserve.linalg import evidence, forms
-from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move
+from postserve.linalg.frame import Centring, Frame, HasFrame, Moments, moments, move, possible_gram
 from postserve.linalg.hybrid_evidence import HybridObjective, both_levels
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import (
@@ -249,7 +249,7 @@ class HybridModels(HasFrame):
             after, shared = self._taught_by(model), self.shared
             _set_sums(
                 shared,
-                shared.gram_of()[0] + (after.gram - before.gram),
+                possible_gram(shared.gram_of()[0] + (after.gram - before.gram)),
                 shared.moment_of()[0] + (after.moment - before.moment),
                 np.maximum(shared.squares[0] + (after.squares - before.squares), 0.0),
                 float(shared.pulls[0]) + 1.0,
