@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.tree import DecisionTreeRegressor
+from tests.stored import OLD_OBJECTS
 
 from postserve import (
     BestMap,
@@ -53,7 +54,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "random": lambda: RandomPolicy(4),
     "rounds that are out": lambda: PoLinUCB(3, RidgeMap(X, Z), optimism="posterior"),
 }
-OBJECTS = {"tree": {"context_map.regressor": TREE}}
+OBJECTS: dict[str, dict[str, Any]] = {"tree": {"context_map.regressor": TREE}, **OLD_OBJECTS}
 
 
 def taught(kind: str, rounds: int = 30, seed: int = 0) -> Any:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, SGDRegressor
 from sklearn.neighbors import KNeighborsRegressor
-from tests.stored import arrays_in, write_arrays
+from tests.stored import arrays_in, load_old, write_arrays
 from tests.untyped import untyped
 
 import postserve
-from postserve import InvalidInput, PoLinUCB, SklearnMap, StateMismatch
+from postserve import InvalidInput, PoLinUCB, SklearnMap, StateMismatch, load
 from postserve.conformance.tools import same, snapshot
 from postserve.context_maps.sklearn import BATCH
 
@@ -139,3 +139,17 @@ def test_a_regressor_that_fails_in_partial_fit_is_refused_in_words() -> None:
     with pytest.raises(InvalidInput, match=r"partial_fit\(x, z\) fails \(.*eta0.*\), wanted"):
         phi_hat.update(np.ones(3), 0, [1.0])
     assert same(before, snapshot(phi_hat))
+
+
+def test_a_map_of_version_1_is_not_centred_however_often_it_is_saved(tmp_path: Path) -> None:
+    """It holds z as it is, and its settings do not say so."""
+    phi_hat = first = load_old("version1_sklearn")
+    assert first.predict([0.3, 0.4]) == pytest.approx(7.32410491)  # as the code that saved it did
+    for _ in range(2):
+        phi_hat.save(tmp_path / "map.npz")
+        phi_hat = load(tmp_path / "map.npz", objects={"regressor": LinearRegression()})
+        assert not phi_hat.centred
+    X, Z = some_pairs(40, 1)
+    for each in (first, phi_hat):
+        teach(each, X[:, :2], Z)
+    assert np.array_equal(first.predict([0.3, 0.4]), phi_hat.predict([0.3, 0.4]))
