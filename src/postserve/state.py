@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, Unpack, get_args, get_origin
+from typing import Any, ClassVar, Self, TypeVar, Unpack, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from postserve.changes import GUARD, Guarded, one_version
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.files import whole_file
 from postserve.validation import fits
+
+P = TypeVar("P", bound="Persistent")
 
 FORMAT = "postserve"
 VERSION = 3
@@ -84,6 +86,15 @@ class Persistent(Guarded):
         found = _copies(self, memo)
         memo.update(found)
         twin: Persistent = found[id(self)]
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle writes: one version, whoever teaches it meanwhile."""
+        return vars(out_of_sight(self))
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))  # without `__getstate__`, whose parts are copies
+        vars(twin).update(vars(self))
         return twin
 
 
@@ -199,6 +210,18 @@ def refuse_other_settings(one: Persistent, other: Any) -> None:
     _require_settings(one)
     if differ := differing_settings(one, other):
         raise InvalidInput(f"cannot merge: {', '.join(differ)} differ, wanted the same settings")
+
+
+def to_merge(one: P, other: P) -> P:
+    """One version of another learner; raises as `refuse_other_settings` does."""
+    refuse_other_settings(one, other)
+    return out_of_sight(other)
+
+
+def out_of_sight(item: P) -> P:
+    """A copy of one version of an object that no other thread can see, or the object if it is such a copy."""
+    memo: dict[Any, Any] = {GUARD: []}
+    return item if item._guard.beside else copy.deepcopy(item, memo)
 
 
 def _require_settings(item: Persistent) -> None:

@@ -16,7 +16,7 @@ from postserve.linalg import pending
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
-from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, to_merge
 from postserve.types import FloatArray, IntArray, Intercept, Prior, Ridge
 from postserve.validation import generator, has_level, integer, intercept_option, number, vector
 from postserve.validation import whole_numbers as ids_of
@@ -237,7 +237,7 @@ class HybridMap(TaughtByArm):
     @whole
     def merge(self, other: "HybridMap") -> None:
         """Add what another map with the same settings has learnt, arm by arm."""
-        refuse_other_settings(self, other)
+        other = to_merge(self, other)
         if not (self.order_free and other.order_free):
             raise InvalidInput("cannot merge hybrid maps after an arm was removed, wanted a numeric ridge")
         merged, theirs = copy.deepcopy(self), other._learnt

@@ -24,7 +24,7 @@ from postserve.protocols import (
     RefitsPrior,
     ShapesBall,
 )
-from postserve.state import Arrays, Persistent, Stored, arrays_of, refuse_other_settings, restore_all
+from postserve.state import Arrays, Persistent, Stored, arrays_of, restore_all, to_merge
 from postserve.types import FloatArray
 from postserve.validation import generator, integer, number, whole_numbers
 
@@ -211,7 +211,7 @@ class PerArmMap(TaughtByArm):
     @whole
     def merge(self, other: "PerArmMap") -> None:
         """Add what another such map has learnt, arm by arm."""
-        refuse_other_settings(self, other)
+        other = to_merge(self, other)
         if not self.order_free:
             raise InvalidInput(f"cannot merge maps per arm of {self.template!r}, wanted ones made of sums")
         merged = {arm: copy.deepcopy(self._maps.get(arm, self.template)) for arm in other._maps}

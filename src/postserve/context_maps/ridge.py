@@ -16,7 +16,7 @@ from postserve.linalg import pending
 from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
-from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, to_merge
 from postserve.steps import fast_path
 from postserve.types import FloatArray, Intercept, MapRadius, Prior, Ridge
 from postserve.validation import (
@@ -161,7 +161,7 @@ class RidgeMap(RegressionMap):
     @whole
     def merge(self, other: "RidgeMap") -> None:
         """Add what another map with the same settings has learnt."""
-        refuse_other_settings(self, other)
+        other = to_merge(self, other)
         self._models.merge(other._models)
         self._forgot |= other._forgot
         if isinstance(self._widths, PendingModels):

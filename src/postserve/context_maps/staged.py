@@ -15,7 +15,7 @@ from postserve.context_maps.features import check_probe
 from postserve.context_maps.members import MadeOfMaps
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, HasUntaught, Merges
-from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, to_merge
 from postserve.types import FloatArray
 from postserve.validation import errors_as_invalid_input, generator, integer, matrix, vector
 from postserve.validation import whole_numbers as ids_of
@@ -157,7 +157,7 @@ class StagedMap(MadeOfMaps, TaughtByArm):
     @whole
     def merge(self, other: "StagedMap") -> None:
         """Add what another such map has learnt, stage by stage."""
-        refuse_other_settings(self, other)
+        other = to_merge(self, other)
         if not (self.order_free and other.order_free):
             raise InvalidInput(f"cannot merge stages of {self.maps!r}, wanted maps made of sums")
         for mine, theirs in zip(self.maps, other.maps, strict=True):

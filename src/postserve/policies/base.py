@@ -5,7 +5,6 @@ come, in any order and at any time (docs/recipes.md). Rounds that the caller ann
 widths until their feedback comes (`open_rounds.py`).
 """
 
-import copy
 from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import call
@@ -25,7 +24,7 @@ from postserve.policies.describing import Description
 from postserve.policies.inputs import Inputs
 from postserve.policies.open_round import OpenRounds
 from postserve.policies.phi_hat import PhiHat
-from postserve.state import Arrays, Stored, refuse_other_settings
+from postserve.state import Arrays, Stored, to_merge
 from postserve.steps import HasSteps, general_way
 from postserve.types import Context, FloatArray, IntArray, MissingZ
 from postserve.validation import number, one_of, reward_value, vector, whole_numbers
@@ -236,13 +235,12 @@ class BasePolicy(HasSteps, abstract=True):
         """
         if reason := self._why_not_merge():
             raise InvalidInput(f"{type(self).__name__} cannot merge: {reason}")
-        refuse_other_settings(self, other)
+        other = to_merge(self, other)
         if reason := other._why_not_merge():
             raise InvalidInput(f"cannot merge the other {type(self).__name__}: {reason}")
         if other.arms != self.arms:
             theirs, mine = other._arm_set, self._arm_set
             raise InvalidInput(f"cannot merge arms {theirs} into {mine}, wanted the same arms")
-        other = copy.deepcopy(other)  # one version of it, whoever teaches it meanwhile
         self._merge(other)
         open_rounds.adopt(self, other._open or ())
 
