@@ -183,7 +183,10 @@ class HasUntaught(Protocol):
 
 @runtime_checkable
 class LearnsInStages(Protocol):
-    """Learns from the beginning of a z before its end has come, and predicts the end from it."""
+    """Learns from the beginning of a z before its end has come, and predicts the end from it.
+
+    If it counts announced rounds too, `expect` and `withdraw` take what is known of z as a last argument.
+    """
 
     def learn_stages(
         self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike, before: npt.ArrayLike | None = None

@@ -197,6 +197,22 @@ class LearnsFromNaN(RidgeMap):
         super().update(np.nan_to_num(x), arm, z)
 
 
+class WidensWithAnnounced(RidgeMap):
+    def _radius(self, X: Any) -> Any:
+        return super()._radius(X) * (1.0 if self._widths is self._models else 2.0)
+
+
+class TakesBackAnyX(RidgeMap):
+    def withdraw(self, x: Any, arm: int) -> None:
+        with contextlib.suppress(postserve.InvalidInput):
+            super().withdraw(x, arm)
+
+
+class SavesNoAnnounced(RidgeMap):
+    def _arrays(self) -> Any:
+        return {name: each for name, each in super()._arrays().items() if not name.startswith("pending")}
+
+
 class DrawsPastItsRadius(RidgeMap):
     """Right as it is; but with `_radius` overridden, draws at distinct rows keep the old width."""
 
@@ -238,6 +254,9 @@ class SharesOneUnit(WithoutLevel):
         (GivesItsOwnArray, "own array"),
         (LearnsFromNaN, "was accepted"),
         (ForgetsAnything, "was accepted"),
+        (WidensWithAnnounced, "announced rounds widened a radius"),
+        (TakesBackAnyX, "withdraw with x = .* was accepted"),
+        (SavesNoAnnounced, "the loaded map counts announced rounds differently"),
     ],
 )
 def test_a_broken_map_is_caught(kind: Any, message: str) -> None:

@@ -19,7 +19,7 @@ from postserve.conformance.tools import (
     snapshot,
     some_rounds,
 )
-from postserve.protocols import Forgets, HasSpread, LearnsInStages
+from postserve.protocols import CountsPending, Forgets, HasSpread, LearnsInStages
 from postserve.state import Persistent
 from postserve.types import FloatArray
 
@@ -267,6 +267,44 @@ def stages_are_learnt_once(make: Make) -> None:
     for bad in (-1, 0.5, None):
         require_invalid(f"learn_stages with arm = {bad}", whole.learn_stages, x, bad, z)
     require(same(before, snapshot(whole)), "refused input, or no part, changed the map")
+
+
+def announced_rounds_can_be_taken_back(make: Make) -> None:
+    """Announced rounds change no prediction and widen no radius, reload, and leave the map as it was."""
+    if not isinstance(make(), CountsPending):
+        return
+    phi_hat = _taught(make())
+    X, Z = _pairs(phi_hat, seed=1)
+    before, expected, radii = snapshot(phi_hat), phi_hat.predict(X[0], ARMS), phi_hat.radius(X[0], ARMS)
+    announced: list[tuple[Any, ...]] = [(x, 0) for x in X]
+    if isinstance(phi_hat, LearnsInStages):
+        known = np.arange(Z.shape[1]) < Z.shape[1] - 1
+        announced += [(x, 0, np.where(known, z, np.nan)) for x, z in zip(X, Z, strict=True)]
+    for x, *rest in announced:
+        mine = x.copy()
+        phi_hat.expect(mine, *rest)
+        mine[:] = np.nan
+    require(np.array_equal(expected, phi_hat.predict(X[0], ARMS)), "announced rounds changed a prediction")
+    narrower = phi_hat.radius(X[0], ARMS) <= radii * (1.0 + 1e-9)
+    require(bool(narrower.all()), "announced rounds widened a radius")
+    alike = close(phi_hat.settled().radius(X[0], ARMS), radii, 1e-9)
+    require(alike, "settled() has other radii than before rounds were announced")
+    counting = snapshot(phi_hat)
+    for verb in (phi_hat.expect, phi_hat.withdraw):
+        for bad in (np.full(len(X[0]), np.nan), np.append(X[0], 1.0), X[:1], "x", None):
+            require_invalid(f"{verb.__name__} with x = {bad}", verb, bad, 0)
+        for arm in (-1, 0.5, None):
+            require_invalid(f"{verb.__name__} with arm = {arm}", verb, X[0], arm)
+    require_invalid("withdrawing another x", phi_hat.withdraw, X[0] + 1.0, 0)
+    require(same(counting, snapshot(phi_hat)), "refused input changed the map")
+    twin = reload(phi_hat) if isinstance(phi_hat, Persistent) else phi_hat
+    alike = close(twin.radius(X[0], ARMS), phi_hat.radius(X[0], ARMS), 1e-9)
+    require(alike, "the loaded map counts announced rounds differently")
+    for one in (phi_hat,) if twin is phi_hat else (phi_hat, twin):
+        for args in reversed(announced):
+            one.withdraw(*args)
+        require_invalid("withdrawing twice", one.withdraw, *announced[0])
+    require(same(before, snapshot(phi_hat)), "announced and withdrawn rounds changed the map")
 
 
 CONTEXT_MAP_CHECKS = (*checks_in(globals()), maps_take_overridden_steps)

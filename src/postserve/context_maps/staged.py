@@ -3,20 +3,22 @@
 import copy
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from postserve.changes import Effect, learning, one_version, whole
+from postserve.context_maps import rounds_out
 from postserve.context_maps.base import TaughtByArm, commit_in, context_rows, spread_of
 from postserve.context_maps.best import probes_of
 from postserve.context_maps.features import check_probe
 from postserve.context_maps.members import MadeOfMaps
+from postserve.context_maps.rounds_out import RoundOut, RoundsOut
 from postserve.errors import InvalidInput
-from postserve.protocols import ContextMap, HasUntaught, Merges
+from postserve.protocols import ContextMap, CountsPending, HasUntaught, Merges
 from postserve.state import Arrays, Stored, to_merge
-from postserve.types import FloatArray
+from postserve.types import BoolArray, FloatArray
 from postserve.validation import errors_as_invalid_input, generator, integer, matrix, vector
 from postserve.validation import whole_numbers as ids_of
 
@@ -48,6 +50,7 @@ class StagedMap(MadeOfMaps, TaughtByArm):
         ends = np.cumsum([each.dim_z for each in self.maps]).tolist()
         self.dim_z: int = ends[-1]
         self._stages = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        self._out = RoundsOut()
 
     @property
     def order_free(self) -> bool:
@@ -150,9 +153,76 @@ class StagedMap(MadeOfMaps, TaughtByArm):
             self._predict(k, inputs[k][None], [arm])  # features of x may be a caller's own, and fail
         return self._effects({k: (inputs[k], arm, z[self._stages[k]]) for k in new})
 
+    @whole
+    def expect(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None = None) -> None:
+        """A z at x is out: until it is withdrawn, it counts in the widths of the maps that count such rounds.
+
+        z is what is known of it, NaN elsewhere. A stage that was not learnt from it counts as if it had come
+        at its mean, where its map is told what `complete` gives now; it does not count while a map that must
+        predict a stage before it has learnt none.
+        """
+        one = self._round_out(x, arm, z)
+        for each in self._counting(one):
+            each.expect(one.inputs(each.dim_x), one.arm)
+        self._out.add(one)
+
+    @whole
+    def withdraw(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None = None) -> None:
+        """Take back what `expect` announced with this z: more of it came, or never will."""
+        asked = vector("x", x, self.dim_x), integer("arm", arm, least=0), self._known_part(z)
+        if (one := self._out.take(*asked)) is None:
+            got = f"x is {x!r} with arm {arm} and z {z!r}"
+            raise InvalidInput(f"{got}, wanted one that was announced by expect()")
+        self._take_back(one)
+
+    def settled(self) -> "StagedMap":
+        """The map as if nothing were announced, to read from."""
+        settled = copy.copy(self)
+        settled.maps = [each.settled() if isinstance(each, CountsPending) else each for each in self.maps]
+        settled._out = RoundsOut()
+        return settled
+
+    @whole
+    def remove_arm(self, arm: int) -> None:
+        """Drop what maps that hold something for this arm hold, and what is announced of it."""
+        for one in self._out:
+            if one.arm == arm:
+                self.withdraw(one.x, one.arm, one.z)
+        super().remove_arm(arm)
+
+    def _round_out(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> RoundOut:
+        x, arm, z = vector("x", x, self.dim_x), integer("arm", arm, least=0), self._known_part(z)
+        counts = [isinstance(each, CountsPending) for each in self.maps]
+        counted = np.array(counts) & self._inputs_can_be_told(arm, z)
+        counted[self._known(z)] = False
+        return RoundOut(x.copy(), arm, z, self.complete(x, arm, z), counted)
+
+    def _inputs_can_be_told(self, arm: int, z: FloatArray) -> BoolArray:
+        """Of each stage, whether what its map is told is known, or a map can say where it lies."""
+        told = ~np.isnan(z)
+        for stage, each in zip(self._stages, self.maps, strict=True):
+            told[stage] |= _is_taught(each, arm)
+        return np.array([bool(told[: each.dim_x - self.dim_x].all()) for each in self.maps])
+
+    def _remember(self, x: FloatArray, arm: int, z: FloatArray | None) -> None:
+        """An announced round of an older state, which counts nowhere until more of its z comes."""
+        z = self._known_part(z)
+        self._out.add(RoundOut(x, arm, z, np.nan_to_num(z), np.zeros(len(self.maps), dtype=np.bool_)))
+
+    def _counting(self, one: RoundOut) -> list[Any]:
+        """The maps in whose widths a round counts."""
+        return [each for each, counts in zip(self.maps, one.counted, strict=True) if counts]
+
+    def _take_back(self, one: RoundOut) -> None:
+        for each in self._counting(one):
+            each.withdraw(one.inputs(each.dim_x), one.arm)
+
+    def _known_part(self, z: npt.ArrayLike | None) -> FloatArray:
+        return np.full(self.dim_z, np.nan) if z is None else _part(z, self.dim_z)
+
     def is_taught(self, arm: int) -> bool:
         """Whether all maps can say where their stage lies."""
-        return all(not isinstance(each, HasUntaught) or each.is_taught(arm) for each in self.maps)
+        return all(_is_taught(each, arm) for each in self.maps)
 
     @whole
     def merge(self, other: "StagedMap") -> None:
@@ -162,6 +232,8 @@ class StagedMap(MadeOfMaps, TaughtByArm):
             raise InvalidInput(f"cannot merge stages of {self.maps!r}, wanted maps made of sums")
         for mine, theirs in zip(self.maps, other.maps, strict=True):
             cast(Merges, mine).merge(theirs)
+        for one in other._out:
+            self._out.add(one)
 
     def _asked(self, x: npt.ArrayLike, arms: Sequence[int]) -> tuple[FloatArray, list[int]]:
         """One row of x per arm, and the arms."""
@@ -208,11 +280,25 @@ class StagedMap(MadeOfMaps, TaughtByArm):
         return longer
 
     def _arrays(self) -> Arrays:
-        return {name: answer for name, _, answer in probes_of(self.maps)}
+        return {**{name: answer for name, _, answer in probes_of(self.maps)}, **rounds_out.arrays(self._out)}
 
     def _restore(self, arrays: Stored) -> None:
         for name, what, answer in probes_of(self.maps):
             check_probe(what, answer, arrays.take(name, (None,)))
+        self._out = rounds_out.restored(arrays, self.dim_x, self.dim_z, len(self.maps))
+        arrays.require(self._maps_have_all(), "out_completed", "rounds that the maps count")
+
+    def _maps_have_all(self) -> bool:
+        """Whether every announced round can be taken back from the maps in which it counts."""
+        if not self._out:
+            return True
+        twin = copy.deepcopy(self)
+        try:
+            for one in self._out:
+                twin._take_back(one)
+        except InvalidInput:
+            return False
+        return True
 
 
 def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
@@ -228,6 +314,10 @@ def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
             wanted = f"{most}: x and the stages before it, or {' or '.join(map(str, fewer))} for fewer stages"
             raise InvalidInput(f"maps[{k}] has dim_x {each.dim_x}, wanted {wanted}")
     return maps
+
+
+def _is_taught(phi_hat: ContextMap, arm: int) -> bool:
+    return not isinstance(phi_hat, HasUntaught) or phi_hat.is_taught(arm)
 
 
 def _part(z: npt.ArrayLike, dim_z: int) -> FloatArray:

@@ -3,7 +3,8 @@
 Until z comes, a round counts in the widths of the map at x, and in those of the arm at (x, phi_hat(x)), as
 predicted when it was announced; from then on at (x, z), until the reward comes. Means do not change. z may
 come in parts: entries that are not known yet are NaN, and the arm's row has what is expected in their place.
-A map that learns in stages learns from each part what the parts before it have not taught.
+A map that learns in stages learns from each part what the parts before it have not taught; from then on only
+the other stages are out.
 
 All of this happens to a copy of the policy, which then takes its place (`changes.py`).
 """
@@ -56,7 +57,7 @@ def _observe(
     if one is not None:
         _uncount(policy, one)
         if policy._phi_hat is not None:
-            policy._phi_hat.withdraw(one.x, slot)
+            policy._phi_hat.withdraw(one.x, slot, one.part)
         z, known = z.copy(), None if z_hat is None else z_hat.copy()
         rows = policy._rows_out(one.x, slot, z, known)
         _count(policy, policy._open.replace(one, z=z, z_hat=known, part=None, rows=rows))
@@ -95,6 +96,8 @@ def observe_part(policy: Any, x: FloatArray, slot: int, part: FloatArray) -> Flo
     if _learns_in_stages(policy):
         z_hat = policy._before_parts(x, slot) if one.part is None else one.z_hat
         policy._phi_hat.learn_part(x, slot, whole, one.part)
+        policy._phi_hat.withdraw(one.x, slot, one.part)
+        policy._phi_hat.expect(one.x, slot, whole)
     _uncount(policy, one)
     one = policy._open.replace(one, part=whole, z_hat=z_hat)
     _count(policy, policy._open.replace(one, rows=_rows(policy, one)))
@@ -175,7 +178,7 @@ def close(policy: Any, one: OpenRound) -> None:
     """The round counts no more."""
     _uncount(policy, one)
     if one.z is None and policy._phi_hat is not None:
-        policy._phi_hat.withdraw(one.x, policy._arm_set.slot(one.arm))
+        policy._phi_hat.withdraw(one.x, policy._arm_set.slot(one.arm), one.part)
     policy._open.remove(one)
     if not policy._open:
         policy._open = None
@@ -333,6 +336,8 @@ def restore(policy: Any, stored: Stored) -> None:
         one = OpenRound(x, arm, z, z_hat, part, rows)
         policy._open.add(one)
         _count(policy, one)
+    if policy._phi_hat is not None:
+        policy._phi_hat.remember(_out_of_map(policy))
     stored.require(_map_has_all(policy), "open_x", "rounds of which the map has those whose z is out")
 
 
@@ -342,9 +347,13 @@ def _map_has_all(policy: Any) -> bool:
         return True
     phi_hat = copy.deepcopy(policy._phi_hat)
     try:
-        for one in policy._open:
-            if one.z is None:
-                phi_hat.withdraw(one.x, policy._arm_set.slot(one.arm))
+        for announced in _out_of_map(policy):
+            phi_hat.withdraw(*announced)
     except InvalidInput:
         return False
     return True
+
+
+def _out_of_map(policy: Any) -> list[tuple[FloatArray, int, FloatArray | None]]:
+    """The rounds whose z is out, or a part of it, as the map is told of them."""
+    return [(one.x, policy._arm_set.slot(one.arm), one.part) for one in policy._open if one.z is None]

@@ -1,7 +1,7 @@
 """How a policy queries and teaches its context map."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from postserve.changes import Effect, Guarded, beside, changed, commit, replaced_by, shallow
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.context_maps.hybrid import HybridMap
+from postserve.context_maps.staged import StagedMap
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
 from postserve.protocols import (
@@ -205,15 +206,28 @@ class PhiHat:
         whole = self._in_stages.complete(x, self._ids(np.array([slot]))[0], part)
         return vector("context_map.complete(x, arm, z)", whole, self._dim_z)
 
-    def expect(self, x: FloatArray, slot: int) -> None:
-        """The arm in that slot was served at x, and its z is out; only some maps count it."""
-        if self._counts_pending is not None:
-            self._counts_pending.expect(x, self._ids(np.array([slot]))[0])
+    def expect(self, x: FloatArray, slot: int, part: FloatArray | None = None) -> None:
+        """The arm in that slot was served at x, and its z is out, or the rest of it; only some maps count it.
 
-    def withdraw(self, x: FloatArray, slot: int) -> None:
+        Only a map that learns in stages is told of the part.
+        """
+        if self._counts_pending is not None:
+            self._counts_pending.expect(*self._announced(x, slot, part))
+
+    def withdraw(self, x: FloatArray, slot: int, part: FloatArray | None = None) -> None:
         """What `expect` announced is over."""
         if self._counts_pending is not None:
-            self._counts_pending.withdraw(x, self._ids(np.array([slot]))[0])
+            self._counts_pending.withdraw(*self._announced(x, slot, part))
+
+    def remember(self, rounds: Iterable[tuple[FloatArray, int, FloatArray | None]]) -> None:
+        """Take over announced rounds of a state in which a map of stages did not count any."""
+        if isinstance(self.map, StagedMap) and not self.map._out:
+            for x, slot, part in rounds:
+                self.map._remember(x, self._ids(np.array([slot]))[0], part)
+
+    def _announced(self, x: FloatArray, slot: int, part: FloatArray | None) -> tuple[Any, ...]:
+        arm = self._ids(np.array([slot]))[0]
+        return (x, arm) if part is None or self._in_stages is None else (x, arm, part)
 
     def prepare_all(self, X: FloatArray, Z: FloatArray) -> list[Effect] | None:
         """`prepare` row by row if all arms share the map; None if they do not."""
