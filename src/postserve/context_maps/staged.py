@@ -19,8 +19,11 @@ from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, CountsPending, HasUntaught, Merges
 from postserve.state import Arrays, Stored, to_merge
 from postserve.types import BoolArray, FloatArray
-from postserve.validation import errors_as_invalid_input, generator, integer, matrix, vector
+from postserve.validation import errors_as_invalid_input, generator, integer, matrix, shaped, vector
 from postserve.validation import whole_numbers as ids_of
+
+ROWS_AT_ONCE = 96
+"""Rows of several draws go to a stage's map in one call: fewer calls, and more numbers than are used."""
 
 
 class StagedMap(MadeOfMaps, TaughtByArm):
@@ -112,15 +115,20 @@ class StagedMap(MadeOfMaps, TaughtByArm):
         """A draw of phi_a(x), or `size` of them: each stage is drawn at the draws of the stages before it."""
         rng, n = generator(rng), 1 if size is None else integer("size", size, least=0)
         rows, ids = self._asked(x, arms)
-        drawn = np.empty((n, len(ids), self.dim_z))
-        for one in drawn:
-            inputs = rows
-            for k, (each, stage) in enumerate(zip(self.maps, self._stages, strict=True)):
-                what = f"maps[{k}].sample(x, arms, rng)"
-                found = each.sample(inputs[:, : each.dim_x], ids, rng)
-                one[:, stage] = matrix(what, found, len(ids), each.dim_z)
-                inputs = np.concatenate([inputs, one[:, stage]], axis=1)
-        return drawn[0] if size is None else drawn
+        most = max(1, ROWS_AT_ONCE // max(1, len(ids)))
+        portions = [min(most, n - start) for start in range(0, n, most)]
+        drawn = [np.empty((0, len(ids), self.dim_z)), *(self._draws(rows, ids, rng, m) for m in portions)]
+        return drawn[-1][0] if size is None else np.concatenate(drawn)
+
+    def _draws(self, rows: FloatArray, ids: list[int], rng: np.random.Generator, n: int) -> FloatArray:
+        """n draws, in one call per stage: of each of its n draws at the inputs of all, that at its own."""
+        own, inputs = np.arange(n), np.tile(rows, (n, 1))
+        for k, each in enumerate(self.maps):
+            found = each.sample(inputs[:, : each.dim_x], ids * n, rng, n)
+            found = shaped(f"maps[{k}].sample(x, arms, rng, {n})", found, (n, n * len(ids), each.dim_z))
+            at_own = found.reshape(n, n, len(ids), each.dim_z)[own, own]
+            inputs = np.concatenate([inputs, at_own.reshape(-1, each.dim_z)], axis=1)
+        return inputs[:, self.dim_x :].reshape(n, len(ids), self.dim_z)
 
     def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
         """Learn that z, all of it, followed x when this arm was served."""
