@@ -15,6 +15,7 @@ from postserve.context_maps import PerArmMap as PerArmMap
 from postserve.context_maps import RidgeMap as RidgeMap
 from postserve.context_maps import SklearnMap as SklearnMap
 from postserve.context_maps import StagedMap as StagedMap
+from postserve.data import Encoder as Encoder
 from postserve.data import LoggedRounds as LoggedRounds
 from postserve.data import from_frame as from_frame
 from postserve.environments import ActionDependentEnvironment as ActionDependentEnvironment

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from postserve import archive, context_maps, policies
+from postserve import archive, context_maps, data, policies
 from postserve.archive import MOST_BYTES, Arrays
 from postserve.errors import StateMismatch, UnprovenState
 from postserve.state import FORMAT, HEADER, VERSION, Persistent, Stored
 
 P = TypeVar("P", bound=Persistent)
 
-IN_SIGHT = (context_maps, policies)  # a class is found by its name once it is imported
+IN_SIGHT = (context_maps, data, policies)  # a class is found by its name once it is imported
 PROVEN_SINCE = 3
 """The first version whose files have a digest."""
 DEEPEST = 32

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from postserve import InvalidInput, LoggedRounds, from_frame
+from postserve.data import FollowsArm
 
 TABLE: dict[str, list[Any]] = {
     "age": [31, 54, 40, 28, 61],
@@ -82,9 +83,51 @@ def test_categories_are_spread_over_columns() -> None:
 
 def test_one_number_is_an_even_share() -> None:
     np.testing.assert_allclose(load(propensity=0.33).propensities, 1 / 3)
-    for wrong in (0.5, 0.0, 1.0, float("nan"), True, None):
+    for wrong in (0.5, 0.0, 1.0, float("nan"), True):
         with pytest.raises(InvalidInput, match=r"propensity is .* with 3 arms, wanted 0\.333"):
             load(propensity=wrong)
+
+
+def test_propensities_in_other_forms() -> None:
+    by_arm = load(propensity={"a": 0.4, "b": 0.4, "c": 0.2})
+    assert by_arm.propensities.tolist() == [0.4, 0.4, 0.4, 0.2, 0.4]
+    assert load(propensity=TABLE["chance"]).propensities.tolist() == TABLE["chance"]
+    for wrong, told in (
+        (None, "propensity is a NoneType of shape"),
+        ([0.5] * 4, r"propensity is a list of shape \(4,\), wanted .*one number per row \(5,\)"),
+        ([0.5, 0.5, 0.0, 0.5, 0.5], "propensity has 0 at row 2, wanted a probability"),
+        ({"a": 0.5, "b": 0.5}, "propensity has no arm 'c', wanted each of a, b, c"),
+        ({"a": 0.5, "b": 0.3, "c": 0.1, "d": 0.1}, "propensity has an arm 'd'"),
+        ({"a": 0.5, "b": 0.3, "c": 0.1}, r"sum to 0\.9, wanted 1"),
+        ({"a": "x", "b": 0.3, "c": 0.1}, "wanted numbers by arm"),
+    ):
+        with pytest.raises(InvalidInput, match=told) as caught:
+            load(propensity=wrong)
+        assert len(str(caught.value)) < 300
+
+
+def test_the_probability_of_one_arm_is_not_that_of_the_arm_served() -> None:
+    rng = np.random.default_rng(0)
+    chance = rng.uniform(0.55, 0.9, size=4000)
+    served = rng.random(4000) < chance
+    table = {"x": rng.normal(size=4000), "a": served.astype(float), "r": rng.normal(size=4000), "p": chance}
+    with pytest.raises(InvalidInput, match=r"too large for arm '0': its rows.* wanted about 1: the prob"):
+        from_frame(table, x="x", arm="a", reward="r", propensity="p")
+    right = np.where(served, chance, 1.0 - chance)
+    log = from_frame({**table, "p": right}, x="x", arm="a", reward="r", propensity="p")
+    assert log.arm_names == ("0", "1")  # as whole numbers are written, though they came as floats
+
+
+def test_a_z_that_follows_the_arm_is_told() -> None:
+    rng = np.random.default_rng(0)
+    arms, z = rng.integers(2, size=600), rng.normal(size=600)
+    table = {"x": rng.normal(size=600), "a": arms, "r": rng.normal(size=600), "z": z, "z2": z + arms}
+    roles: dict[str, Any] = {"x": "x", "arm": "a", "reward": "r", "propensity": 0.5}
+    from_frame(table, z="z", **roles)
+    with pytest.warns(
+        FollowsArm, match=r"z column 'z2' follows the arm: after '[01]' it differs by \d+ stand"
+    ):
+        from_frame(table, z=["z", "z2"], **roles)
 
 
 def test_propensities_that_the_log_belies_are_refused() -> None:
@@ -111,7 +154,9 @@ def test_decimals_are_numbers() -> None:
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
 def test_rewards_that_never_came(missing: Any) -> None:
     table = changed("spend", 3, missing)
-    with pytest.raises(InvalidInput, match=r"reward column 'spend' has no value at row 3.* missing_reward="):
+    with pytest.raises(
+        InvalidInput, match=r"reward has gaps: 'spend' in 1 row .first at row 3.*missing_reward"
+    ):
         load(table)
     kept = load(table, missing_reward="keep")
     assert np.flatnonzero(np.isnan(kept.rewards)).tolist() == [3]
@@ -127,19 +172,58 @@ def test_what_is_wrong_in_a_row_that_is_dropped_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("name", ["age", "visits", "spend", "chance"])
-@pytest.mark.parametrize(("value", "told"), [("n/a", "'n/a'"), (float("inf"), "inf"), ("", "''")])
+@pytest.mark.parametrize(("value", "told"), [("n/a", "'n/a'"), (float("inf"), "inf")])
 def test_what_is_no_number_is_named_with_its_row(name: str, value: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=rf"column '{name}' has {told} at row 2, wanted a"):
         load(changed(name, 2, value))
 
 
-@pytest.mark.parametrize("name", ["age", "member", "visits", "ad", "chance"])
-@pytest.mark.parametrize("value", [None, float("nan"), pd.NA])
-def test_what_is_missing_is_named_with_its_row(name: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("age", r"x has gaps: 'age' in 1 row \(first at row 4\), .*missing_x='drop' or 'impute'"),
+        ("member", r"x has gaps: 'member' in 1 row \(first at row 4\)"),
+        ("visits", r"z has gaps: 'visits' in 1 row .*missing_z='drop', 'impute' or 'keep'"),
+        ("ad", r"arm has gaps: 'ad' in 1 row .*missing_arm='drop'"),
+        ("spend", r"reward has gaps: 'spend' in 1 row .*missing_reward='drop' or 'keep'"),
+        ("chance", "column 'chance' has no value at row 4"),
+    ],
+)
+@pytest.mark.parametrize("value", [None, float("nan"), pd.NA, ""])
+def test_what_is_missing_is_named_with_its_row(name: str, told: str, value: Any) -> None:
     table = changed(name, 4, value)
     for frame in (table, pd.DataFrame(table), *([pl.DataFrame(table)] if value is None else [])):
-        with pytest.raises(InvalidInput, match=rf"column '{name}' has no value at row 4"):
+        with pytest.raises(InvalidInput, match=told):
             load(frame)
+
+
+def test_all_gaps_are_told_at_once() -> None:
+    table = {**TABLE, "age": [None, 54, 40, None, 61], "member": [True, False, None, True, False]}
+    told = r"'age' in 2 rows \(first at row 0\), 'member' in 1 row \(first at row 2\)"
+    with pytest.raises(InvalidInput, match=told):
+        load(table)
+
+
+def test_rows_with_gaps_are_dropped_if_asked() -> None:
+    table = {**TABLE, "age": [None, 54, 40, 28, 61], "ad": ["b", "a", "b", None, "a"]}
+    table = {name: column * 3 for name, column in table.items()}
+    log = load(table, missing_x="drop", missing_arm="drop", propensity=0.5)
+    assert log.x[:, 0].tolist() == [54, 40, 61] * 3
+    assert log.arm_names == ("a", "b")
+
+
+def test_gaps_in_x_are_imputed_and_marked() -> None:
+    table = {**TABLE, "age": [None, 54, 40, 28, 61], "city": ["Ulm", "Bonn", "Bonn", None, "Ulm"]}
+    log = load(table, x=["age", "city", "member"], categories="city", missing_x="impute")
+    assert log.x_names == ("age", "age missing", "city=Ulm", "city missing", "member")
+    assert log.x[0].tolist() == [(54 + 40 + 28 + 61) / 4, 1.0, 1.0, 0.0, 1.0]
+    assert log.x[3].tolist() == [28.0, 0.0, 0.5, 1.0, 1.0]
+
+
+def test_a_z_with_gaps_is_kept_as_missing_and_not_marked() -> None:
+    log = load({**TABLE, "visits": [2.0, None, 1.0, 4.0, 0.0]}, missing_z="keep")
+    assert log.z_names == ("visits",)
+    assert np.isnan(log.z[:, 0]).tolist() == [False, True, False, False, False]
 
 
 def test_a_text_deep_in_a_file_is_found_there(tmp_path: Path) -> None:
@@ -224,7 +308,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"cannot be read .*wanted a whole \.csv file"):
         load(tmp_path / "empty.csv")
     (tmp_path / "head.csv").write_text(",".join(TABLE) + "\n")
-    with pytest.raises(InvalidInput, match=r"a value in 0 of 0 rows, wanted at least 2"):
+    with pytest.raises(InvalidInput, match=r"0 rows without gaps, wanted at least 2"):
         load(tmp_path / "head.csv")
 
 
@@ -259,9 +343,9 @@ def test_complex_numbers_are_refused_in_every_kind_of_table() -> None:
 
 @pytest.mark.parametrize("value", [10**400, Decimal("sNaN"), Decimal("Infinity"), np.longdouble("1e400")])
 def test_numbers_that_are_none_are_refused_not_raised(value: Any) -> None:
-    with pytest.raises(InvalidInput, match="x column 'age' has"):
+    with pytest.raises(InvalidInput, match=r"x column 'age' has|x has gaps: 'age' in 1 row"):
         load(changed("age", 2, value))
-    with pytest.raises(InvalidInput, match="x column 'age' has"):
+    with pytest.raises(InvalidInput, match=r"x column 'age' has|x has gaps: 'age' in 5 rows"):
         load({**TABLE, "age": np.full(5, value)})
 
 
@@ -335,8 +419,11 @@ def test_rounds_of_arrays() -> None:
     assert repr(log) == told
     np.testing.assert_array_equal(log.take([1]).changed(arms=[0]).x, [[2.0, 5.0]])
     np.testing.assert_allclose(log.standardised().x, [[-1.0, -1.0], [1.0, 1.0]])
-    with pytest.raises(InvalidInput, match="column 'z0' is the same in every row"):
-        rounds(z=[[1.0], [1.0]]).standardised()
+    assert rounds(z=[[1.0], [1.0]]).standardised().z.tolist() == [[0.0], [0.0]]
+    lost = rounds(
+        x=[[0.0], [2.0], [4.0]], z=[[1.0], [np.nan], [3.0]], arms=[0, 1, 0], rewards=[1.0, 2.0, 3.0]
+    )
+    np.testing.assert_allclose(lost.standardised().z, [[-1.0], [np.nan], [1.0]])
 
 
 @pytest.mark.parametrize(
@@ -398,7 +485,6 @@ def test_constant_columns_are_constant_however_they_round(value: float, n: int) 
     log = LoggedRounds(
         x=np.full((n, 1), value), z=np.empty((n, 0)), arms=arms, rewards=arms, propensities=0.5
     )
-    with pytest.raises(InvalidInput, match="column 'x0' is the same in every row"):
-        log.standardised()
+    assert not log.standardised().x.any()
     varied = log.changed(x=value * np.arange(1.0, n + 1.0)[:, None])
     np.testing.assert_allclose(varied.standardised().x.std(), 1.0)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from postserve.data.finding import PathLike, extra, read_checked
 from postserve.errors import InvalidInput
-from postserve.types import FloatArray, IntArray
+from postserve.types import BoolArray, FloatArray, IntArray
 from postserve.validation import MAX_NORM, refuse_masked
 
 Column = npt.NDArray[Any]
@@ -88,11 +88,11 @@ def numbers(
             found = values.astype(np.float64)
     else:
         listed = values.tolist()
-        bad = [i for i, value in enumerate(listed) if not (isinstance(value, NUMBER) or is_missing(value))]
+        bad = [i for i, value in enumerate(listed) if not (isinstance(value, NUMBER) or is_gap(value))]
         if bad:
             # If one row of a file is not a number, its whole column is read as text: report the first row
             # that is plainly not a number, if there is one.
-            all_texts = len(bad) == len([value for value in listed if not is_missing(value)])
+            all_texts = len(bad) == len([value for value in listed if not is_gap(value)])
             meant = (i for i in bad if all_texts and not _says_number(listed[i]))
             i = next(meant, bad[0])
             raise InvalidInput(f"{title} has {listed[i]!r:.60} at row {rows[i]}, wanted a number{hint}")
@@ -106,14 +106,43 @@ def numbers(
     return found
 
 
-def labels(title: str, column: Column, rows: IntArray, wanted: str) -> list[Any]:
-    """These rows of a column as they are, none of them missing."""
+def number_of(title: str, value: Any) -> float:
+    """One value as a finite float, as `numbers` would convert it."""
+    if type(value) is float and abs(value) <= MAX_NORM:
+        return value
+    if not isinstance(value, NUMBER):
+        raise InvalidInput(f"{title} has {value!r:.60}, wanted a number")
+    found = _as_float(value)
+    if not abs(found) <= MAX_NORM:
+        raise InvalidInput(f"{title} has {value!r:.60}, wanted a finite number of at most {MAX_NORM:g}")
+    return found
+
+
+def gaps_in(columns: Mapping[str, Column], rows: IntArray | None = None) -> str:
+    """Where values are missing, in words: how many in each column, and the first; empty if none is."""
+    found = []
+    for name, column in columns.items():
+        missing = missing_in(column)
+        lost = np.flatnonzero(missing) if rows is None else rows[missing[rows]]
+        if len(lost):
+            times = "1 row" if len(lost) == 1 else f"{len(lost):,} rows"
+            found.append(f"{name!r} in {times} (first at row {lost[0]})")
+    return ", ".join(found)
+
+
+def missing_in(column: Column) -> BoolArray:
+    """Which rows of a column have no value."""
+    if column.dtype.kind in KIND_OF_NUMBERS:
+        return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=np.bool_)
+    return np.array([is_gap(value) for value in column.tolist()], dtype=np.bool_)
+
+
+def categories_of(title: str, column: Column, rows: IntArray, what: str = "a category") -> list[Any]:
+    """These rows of a column as they are: texts, numbers or gaps."""
     found: list[Any] = column[rows].tolist()
     for row, value in zip(rows, found, strict=True):
-        if is_missing(value) or (isinstance(value, str) and not value):
-            raise InvalidInput(f"{title} has no value at row {row}, wanted {wanted}")
         if not _has_hash(value):
-            raise InvalidInput(f"{title} has {value!r:.60} at row {row}, wanted {wanted}: a text or a number")
+            raise InvalidInput(f"{title} has {value!r:.60} at row {row}, wanted {what}: a text or a number")
     return found
 
 
@@ -132,6 +161,18 @@ def is_missing(value: Any) -> bool:
         return True
 
 
+def is_gap(value: Any) -> bool:
+    """Whether a cell is missing, or an empty text."""
+    return is_missing(value) or (isinstance(value, str) and not value)
+
+
+def level_name(value: Any) -> str:
+    """A category, or an arm, as text; a whole number has no decimal point, whatever type it came in."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
 def _has_hash(value: Any) -> bool:
     """Whether a cell can be one of several: not all that are called Hashable can."""
     try:
@@ -143,7 +184,7 @@ def _has_hash(value: Any) -> bool:
 
 def _as_float(value: Any) -> float:
     try:
-        return math.nan if is_missing(value) else float(value)
+        return math.nan if is_gap(value) else float(value)
     except (OverflowError, ValueError):  # 10**400 is too large, as infinity is
         return math.inf
 

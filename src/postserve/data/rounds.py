@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.types import FloatArray
+from postserve.types import BoolArray, FloatArray
 from postserve.validation import matrix, refuse_masked, vector, whole_numbers
 
 MOST_UNNAMED = 10_000
@@ -22,8 +22,9 @@ class LoggedRounds:
 
     `x` is (n, dim_x), and `z` (n, dim_z) may have no column; `arms` are 0 to n_arms - 1, with names
     `arm_names`. `propensities` are the probabilities with which each row's arm was served, or one number for
-    all rows. A missing reward is NaN. `weights` (by default 1) say how much each row counts in a value, for
-    example to make up for missing rewards (`evaluation.missing_weights`).
+    all rows. A missing reward is NaN, and so is every entry of a missing z. `weights` (by default 1) say how
+    much each row counts in a value, for example to make up for missing rewards
+    (`evaluation.missing_weights`). `x_encoder` and `z_encoder`, if there are any, made x and z of raw values.
 
     >>> contexts = {"x": [[0.0], [1.0]], "z": [[2.0], [4.0]]}
     >>> log = LoggedRounds(**contexts, arms=[1, 0], rewards=[1.0, 3.0], propensities=0.5)
@@ -43,12 +44,15 @@ class LoggedRounds:
         arm_names: Sequence[str] = (),
         x_names: Sequence[str] = (),
         z_names: Sequence[str] = (),
+        x_encoder: Any = None,
+        z_encoder: Any = None,
     ) -> None:
+        self.x_encoder, self.z_encoder = x_encoder, z_encoder
         self.x = _own(matrix("x", x, None, None))
         n = len(self.x)
         if not self.x.size:
             raise InvalidInput(f"x has shape {self.x.shape}, wanted at least one row and one column")
-        self.z = _own(matrix("z", z, n, None))
+        self.z = _own(_with_lost_rows("z", z, n))
         self.dim_x, self.dim_z = self.x.shape[1], self.z.shape[1]
         self.arms = _own(whole_numbers("arms", arms))
         if self.arms.shape != (n,):
@@ -92,12 +96,12 @@ class LoggedRounds:
             raise InvalidInput(f"rows is {rows!r:.60} ({error}), wanted rows of {len(self)}") from error
 
     def standardised(self) -> "LoggedRounds":
-        """Each column of x and z with mean 0 and deviation 1 over these rows."""
-        return self.changed(x=_standard(self.x, self.x_names), z=_standard(self.z, self.z_names))
+        """Each column of x and z with mean 0 and deviation 1 over these rows; constant ones are 0."""
+        return self.changed(x=_standard(self.x), z=_standard(self.z), x_encoder=None, z_encoder=None)
 
     def changed(self, **parts: Any) -> "LoggedRounds":
         """The same with other parts, as the constructor takes them."""
-        names = (*PER_ROW, "arm_names", "x_names", "z_names")
+        names = (*PER_ROW, "arm_names", "x_names", "z_names", "x_encoder", "z_encoder")
         for name in parts:
             if name not in names:
                 raise InvalidInput(f"there is no part {name!r}, wanted one of {', '.join(names)}")
@@ -111,13 +115,16 @@ def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return own
 
 
-def _standard(columns: FloatArray, names: Sequence[str]) -> FloatArray:
-    flat = np.flatnonzero((columns == columns[0]).all(axis=0))
-    if len(flat):
-        raise InvalidInput(f"column {names[flat[0]]!r} is the same in every row, wanted one that varies")
-    scale = np.abs(columns).max(axis=0)  # first to size 1, so that no square underflows
-    columns = columns / np.where(scale > 0.0, scale, 1.0)
-    return np.asarray((columns - columns.mean(axis=0)) / columns.std(axis=0))
+def _standard(columns: FloatArray) -> FloatArray:
+    """Columns with mean 0 and deviation 1; 0 for one that never varies."""
+    lost = np.isnan(columns).any(axis=1)
+    seen = columns[~lost]
+    scale = np.abs(seen).max(axis=0, initial=0.0)  # first to size 1, so that no square underflows
+    seen = seen / np.where(scale > 0.0, scale, 1.0)
+    varies: BoolArray = np.asarray(np.ptp(seen, axis=0) > 0.0)
+    found = np.full(columns.shape, np.nan)
+    found[~lost] = np.where(varies, (seen - seen.mean(axis=0)) / np.where(varies, seen.std(axis=0), 1.0), 0.0)
+    return found
 
 
 def _column_names(kind: str, names: Sequence[str], columns: FloatArray) -> tuple[str, ...]:
@@ -143,6 +150,23 @@ def _with_nan(name: str, value: Any, n: int) -> FloatArray:
         raise InvalidInput(f"{name} is not an array ({error}), wanted numbers") from error
     lost = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     found = vector(name, np.where(lost, 0.0, given) if lost.any() else given, n).copy()
+    found[lost] = np.nan
+    return found
+
+
+def _with_lost_rows(name: str, value: Any, n: int) -> FloatArray:
+    """Finite numbers, or NaN in the whole row."""
+    refuse_masked(name, value)
+    given = np.asarray(value)
+    lost = np.isnan(given) if given.dtype.kind == "f" and given.ndim == 2 else np.zeros((1, 1), dtype=bool)
+    if not lost.any():
+        return matrix(name, value, n, None)
+    partly = np.flatnonzero(lost.any(axis=1) & ~lost.all(axis=1))
+    if len(partly):
+        raise InvalidInput(
+            f"{name} has NaN in a part of row {partly[0]}, wanted numbers, or NaN in all of it"
+        )
+    found = matrix(name, np.where(lost, 0.0, given), n, None).copy()
     found[lost] = np.nan
     return found
 

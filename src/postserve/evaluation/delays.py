@@ -75,13 +75,20 @@ class Feedback:
     ) -> None:
         """An arm was served in this round; `row` has its delays, if rounds are not counted by rows.
 
-        A reward that is NaN never comes.
+        A reward that is NaN never comes, nor does such a z: then `missing_z` of the policy decides.
         """
         policy, row = self._policy, now if row is None else row
         z_due = now + self._z_delays[row]
         reward_due = np.inf if np.isnan(reward) else now + self._reward_delays[row]
 
+        without_z = len(z) > 0 and bool(np.isnan(z[0]))
+        if without_z:
+            z_due = reward_due
+
         def learn() -> None:
+            if without_z:
+                policy.update(x, arm, None, reward)
+                return
             if reward_due <= z_due:
                 policy.update(x, arm, z, reward)
                 return

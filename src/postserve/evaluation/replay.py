@@ -32,6 +32,9 @@ class Replay(NamedTuple):
     weights: FloatArray
     offered: float
 
+    def __repr__(self) -> str:
+        return f"Replay(value {self.value:.4g}, from {len(self.rows):,} of {self.offered:,.0f} rounds)"
+
     @property
     def value(self) -> float:
         """The mean reward: sum of weight·reward over the sum of weights; NaN if no row counted."""
@@ -79,6 +82,8 @@ def replay(
     """
     one_of("method", method, ("rejection", "weighted"))
     generator(rng)
+    if isinstance(policy, type):
+        raise InvalidInput(f"policy is the class {policy.__name__}, wanted an object: {policy.__name__}(…)")
     if isinstance(log, Rounds):
         log = checked(log, "log")
         require(policy, "select", "update")

@@ -1,0 +1,236 @@
+"""Raw rows, by the names of their values, as the numbers that models see.
+
+An encoder is fitted once, on a table, and then encodes tables and single rows alike, to the bit: what a
+replay learns from and what a service is asked are the same numbers. It is saved with the policy that has it
+as `x_features` or `z_features`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from postserve.data.columns import (
+    Column,
+    categories_of,
+    columns_of,
+    gaps_in,
+    is_gap,
+    level_name,
+    number_of,
+    numbers,
+)
+from postserve.errors import InvalidInput
+from postserve.state import Persistent
+from postserve.types import FloatArray, IntArray
+from postserve.validation import one_of
+
+Gaps: TypeAlias = Literal["raise", "impute"]
+REFUSED, FILLED, FLAGGED = "refused", "filled", "flagged"
+"""What becomes of a gap: an error, the column's mean, or the mean and a 1 in a column of its own."""
+
+
+class Number(NamedTuple):
+    """A column of numbers: its mean, which fills gaps."""
+
+    name: str
+    mean: float
+    gaps: str
+
+    @property
+    def names(self) -> list[str]:
+        """What it is encoded as."""
+        return [self.name, f"{self.name} missing"] if self.gaps == FLAGGED else [self.name]
+
+    def one(self, value: Any, missing: bool) -> list[float]:
+        """One value, encoded."""
+        found = self.mean if missing else number_of(f"column {self.name!r}", value)
+        return [found, float(missing)] if self.gaps == FLAGGED else [found]
+
+    def many(self, title: str, column: Column, rows: IntArray) -> FloatArray:
+        """These rows of a table's column, encoded."""
+        found = numbers(title, column, rows, missing=True)
+        missing = np.isnan(found)
+        found = np.where(missing, self.mean, found)
+        return np.column_stack([found, missing]) if self.gaps == FLAGGED else found[:, None]
+
+
+class Category(NamedTuple):
+    """A column of categories: those that were seen, each with its share, which stands for any other one."""
+
+    name: str
+    levels: list[str]
+    shares: list[float]
+    gaps: str
+
+    @property
+    def shown(self) -> int:
+        """The first level with an indicator of its own: of two levels, one says all."""
+        return 1 if len(self.levels) == 2 else 0
+
+    @property
+    def names(self) -> list[str]:
+        """What it is encoded as."""
+        indicators = [f"{self.name}={level}" for level in self.levels[self.shown :]]
+        return [*indicators, f"{self.name} missing"] if self.gaps == FLAGGED else indicators
+
+    def one(self, value: Any, missing: bool) -> list[float]:
+        """One value, encoded."""
+        level = None if missing else level_name(value)
+        if level in self.levels:
+            found = [float(level == each) for each in self.levels[self.shown :]]
+        else:
+            found = list(self.shares[self.shown :])
+        return [*found, float(missing)] if self.gaps == FLAGGED else found
+
+    def many(self, title: str, column: Column, rows: IntArray) -> FloatArray:
+        """These rows of a table's column, encoded."""
+        values = categories_of(title, column, rows)
+        each = {value: self.one(value, is_gap(value)) for value in set(values)}
+        return np.array([each[value] for value in values], dtype=np.float64).reshape(len(values), -1)
+
+
+class Encoder(Persistent):
+    """Rows of named values as numbers; `Encoder.fit` makes one from a table.
+
+    Numbers stay as they are. A column of categories becomes indicators, one per category (one in all if there
+    are two); a category that the table did not have is encoded as the shares of those it had, which is what
+    is known of it. Gaps are refused, or with ``gaps="impute"`` filled with the column's mean or the
+    categories' shares, and marked in a column of their own where the table had gaps. Names that the table
+    did not have are ignored. A row that is encoded already, as an array, stays as it is.
+
+    >>> table = {"age": [31, 54, 40], "plan": ["free", "full", "free"], "city": ["Ulm", "Bonn", "Kiel"]}
+    >>> encoder = Encoder.fit(table, ["age", "plan"], categories=["plan"])
+    >>> encoder.names
+    ('age', 'plan=full')
+    >>> encoder({"age": 20, "plan": "full"})
+    array([20.,  1.])
+    >>> encoder({"age": 20, "plan": "trial"})  # never seen: a third of the plans were full
+    array([20.        ,  0.33333333])
+    >>> encoder({"plan": "full"})
+    Traceback (most recent call last):
+    postserve.errors.InvalidInput: column 'age' has no value, wanted a number; or an encoder that imputes
+    """
+
+    def __init__(self, columns: Sequence[Sequence[Any]]) -> None:
+        self.columns = [list(column) for column in columns]
+        self._columns = [_column(column) for column in columns]
+        self.names = tuple(name for column in self._columns for name in column.names)
+        """The names of the numbers."""
+
+    @classmethod
+    def fit(
+        cls, frame: Any, names: Sequence[str], *, categories: Sequence[str] = (), gaps: Gaps = "raise"
+    ) -> "Encoder":
+        """Learn from the named columns of a table, as `from_frame` takes it, how to encode them."""
+        one_of("gaps", gaps, ("raise", "impute"))
+        if stray := [name for name in categories if name not in names]:
+            raise InvalidInput(f"categories has {stray[0]!r}, wanted some of {', '.join(names)}")
+        columns = columns_of(frame, names)
+        if gaps == "raise" and (found := gaps_in(columns)):
+            raise InvalidInput(f"there are gaps: {found}, wanted none, or gaps='impute'")
+        return cls.fit_columns(columns, names, categories, gaps)
+
+    @classmethod
+    def fit_columns(
+        cls,
+        columns: Mapping[str, Column],
+        names: Sequence[str],
+        categories: Sequence[str],
+        gaps: Gaps,
+        rows: IntArray | None = None,
+        kind: str = "",
+    ) -> "Encoder":
+        """`fit` on these rows of columns that were taken from a table; `kind` is for messages."""
+        fitted = []
+        for name in names:
+            title = f"{kind} column {name!r}".lstrip()
+            at = np.arange(len(columns[name])) if rows is None else rows
+            fitted.append((name, *_fitted(title, columns[name], at, name in categories, gaps)))
+        return cls(fitted)
+
+    def __call__(self, row: Any) -> FloatArray:
+        """One row, encoded: a mapping from names to values."""
+        if isinstance(row, np.ndarray) and row.ndim == 1 and len(row) == len(self.names):
+            return row
+        if not isinstance(row, Mapping):
+            raise InvalidInput(f"a row is {row!r:.60}, wanted a mapping from {', '.join(self.inputs)}")
+        found: list[float] = []
+        for column in self._columns:
+            value = row.get(column.name)
+            missing = is_gap(value)
+            if missing and column.gaps == REFUSED:
+                wanted = "a category" if isinstance(column, Category) else "a number"
+                got = f"column {column.name!r} has no value"
+                raise InvalidInput(f"{got}, wanted {wanted}; or an encoder that imputes")
+            found += column.one(value, missing)
+        return np.array(found)
+
+    def table(self, frame: Any) -> FloatArray:
+        """All rows of a table, encoded: (rows, names)."""
+        columns = columns_of(frame, self.inputs)
+        if found := gaps_in({name: columns[name] for name in self.without_gaps}):
+            raise InvalidInput(f"there are gaps: {found}, wanted none, or an encoder that imputes")
+        return self.encoded(columns, np.arange(len(columns[self.inputs[0]])))
+
+    def encoded(self, columns: Mapping[str, Column], rows: IntArray, kind: str = "") -> FloatArray:
+        """These rows of columns that were taken from a table, encoded; `kind` is for messages."""
+        parts = [
+            column.many(f"{kind} column {column.name!r}".lstrip(), columns[column.name], rows)
+            for column in self._columns
+        ]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+    def place(self, name: str) -> slice:
+        """Where the numbers of a raw value are."""
+        start = 0
+        for column in self._columns:
+            if column.name == name:
+                return slice(start, start + len(column.names))
+            start += len(column.names)
+        raise InvalidInput(f"there is no column {name!r}, wanted one of {', '.join(self.inputs)}")
+
+    def without_marks(self) -> "Encoder":
+        """The same, with gaps filled and not marked."""
+        marked = {FLAGGED: FILLED}
+        return Encoder([[*column[:-1], marked.get(column[-1], column[-1])] for column in self.columns])
+
+    def get_feature_names_out(self, _given: Any = None) -> tuple[str, ...]:
+        """`names`, under the name that scikit-learn's transformers have for them."""
+        return self.names
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the raw values."""
+        return [column.name for column in self._columns]
+
+    @property
+    def without_gaps(self) -> list[str]:
+        """The names of raw values that must be there."""
+        return [column.name for column in self._columns if column.gaps == REFUSED]
+
+
+def _column(column: Sequence[Any]) -> Number | Category:
+    """A column from its settings."""
+    return Number(*column) if len(column) == 3 else Category(*column)
+
+
+def _fitted(title: str, column: Column, rows: IntArray, category: bool, gaps: Gaps) -> tuple[Any, ...]:
+    """The settings of a column: what was seen in it."""
+    if not category:
+        found = numbers(title, column, rows, missing=True, hint="; or name it in categories")
+        there = found[~np.isnan(found)]
+        mean = float(there.mean()) if len(there) else 0.0
+        return mean, _gaps(gaps, len(there) < len(found))
+    values = categories_of(title, column, rows)
+    counts = Counter(level_name(value) for value in values if not is_gap(value))
+    seen = counts.total()
+    levels = sorted(counts)
+    return levels, [counts[level] / seen for level in levels], _gaps(gaps, seen < len(values))
+
+
+def _gaps(gaps: Gaps, had_some: bool) -> str:
+    if gaps == "raise":
+        return REFUSED
+    return FLAGGED if had_some else FILLED
