@@ -7,7 +7,7 @@ as `x_features` or `z_features`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,27 +24,28 @@ from postserve.data.columns import (
 from postserve.errors import InvalidInput
 from postserve.state import Persistent
 from postserve.types import FloatArray, IntArray
-from postserve.validation import one_of
+from postserve.validation import MAX_NORM, one_of
 
 Gaps: TypeAlias = Literal["raise", "impute"]
 REFUSED, FILLED, FLAGGED = "refused", "filled", "flagged"
 """What becomes of a gap: an error, the column's mean, or the mean and a 1 in a column of its own."""
 
 
-class Number(NamedTuple):
+class Number:
     """A column of numbers: its mean, which fills gaps."""
 
-    name: str
-    mean: float
-    gaps: str
-
-    @property
-    def names(self) -> list[str]:
+    def __init__(self, name: str, mean: float, gaps: str) -> None:
+        self.name, self.mean, self.gaps = name, mean, gaps
+        self.names = [name, f"{name} missing"] if gaps == FLAGGED else [name]
         """What it is encoded as."""
-        return [self.name, f"{self.name} missing"] if self.gaps == FLAGGED else [self.name]
 
-    def one(self, value: Any, missing: bool) -> list[float]:
+    def one(self, value: Any) -> list[float]:
         """One value, encoded."""
+        if type(value) is float and -MAX_NORM <= value <= MAX_NORM:  # the common case
+            return [value, 0.0] if self.gaps == FLAGGED else [value]
+        missing = is_gap(value)
+        if missing and self.gaps == REFUSED:
+            _refuse_gap(self.name, "a number")
         found = self.mean if missing else number_of(f"column {self.name!r}", value)
         return [found, float(missing)] if self.gaps == FLAGGED else [found]
 
@@ -56,38 +57,33 @@ class Number(NamedTuple):
         return np.column_stack([found, missing]) if self.gaps == FLAGGED else found[:, None]
 
 
-class Category(NamedTuple):
+class Category:
     """A column of categories: those that were seen, each with its share, which stands for any other one."""
 
-    name: str
-    levels: list[str]
-    shares: list[float]
-    gaps: str
-
-    @property
-    def shown(self) -> int:
-        """The first level with an indicator of its own: of two levels, one says all."""
-        return 1 if len(self.levels) == 2 else 0
-
-    @property
-    def names(self) -> list[str]:
+    def __init__(self, name: str, levels: list[str], shares: list[float], gaps: str) -> None:
+        self.name, self.gaps = name, gaps
+        shown = slice(1 if len(levels) == 2 else 0, None)  # of two levels, one says all
+        marks, mark = ([f"{name} missing"], [0.0]) if gaps == FLAGGED else ([], [])
+        self.names = [*(f"{name}={level}" for level in levels[shown]), *marks]
         """What it is encoded as."""
-        indicators = [f"{self.name}={level}" for level in self.levels[self.shown :]]
-        return [*indicators, f"{self.name} missing"] if self.gaps == FLAGGED else indicators
+        self._known = {level: [*(float(level == each) for each in levels[shown]), *mark] for level in levels}
+        self._unknown = [*shares[shown], *mark]
+        self._missing = [*shares[shown], *([1.0] if mark else [])]
 
-    def one(self, value: Any, missing: bool) -> list[float]:
+    def one(self, value: Any) -> list[float]:
         """One value, encoded."""
-        level = None if missing else level_name(value)
-        if level in self.levels:
-            found = [float(level == each) for each in self.levels[self.shown :]]
-        else:
-            found = list(self.shares[self.shown :])
-        return [*found, float(missing)] if self.gaps == FLAGGED else found
+        if type(value) is str and value:  # the common case
+            return self._known.get(value, self._unknown)
+        if is_gap(value):
+            if self.gaps == REFUSED:
+                _refuse_gap(self.name, "a category")
+            return self._missing
+        return self._known.get(level_name(value), self._unknown)
 
     def many(self, title: str, column: Column, rows: IntArray) -> FloatArray:
         """These rows of a table's column, encoded."""
         values = categories_of(title, column, rows)
-        each = {value: self.one(value, is_gap(value)) for value in set(values)}
+        each = {value: self.one(value) for value in set(values)}
         return np.array([each[value] for value in values], dtype=np.float64).reshape(len(values), -1)
 
 
@@ -158,13 +154,7 @@ class Encoder(Persistent):
             raise InvalidInput(f"a row is {row!r:.60}, wanted a mapping from {', '.join(self.inputs)}")
         found: list[float] = []
         for column in self._columns:
-            value = row.get(column.name)
-            missing = is_gap(value)
-            if missing and column.gaps == REFUSED:
-                wanted = "a category" if isinstance(column, Category) else "a number"
-                got = f"column {column.name!r} has no value"
-                raise InvalidInput(f"{got}, wanted {wanted}; or an encoder that imputes")
-            found += column.one(value, missing)
+            found += column.one(row.get(column.name))
         return np.array(found)
 
     def table(self, frame: Any) -> FloatArray:
@@ -209,6 +199,10 @@ class Encoder(Persistent):
     def without_gaps(self) -> list[str]:
         """The names of raw values that must be there."""
         return [column.name for column in self._columns if column.gaps == REFUSED]
+
+
+def _refuse_gap(name: str, wanted: str) -> None:
+    raise InvalidInput(f"column {name!r} has no value, wanted {wanted}; or an encoder that imputes")
 
 
 def _column(column: Sequence[Any]) -> Number | Category:
