@@ -1,0 +1,200 @@
+"""A log of decisions, larger than memory if need be."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from postserve.data.encoder import Encoder, Gaps
+from postserve.data.finding import PathLike, as_path, extra
+from postserve.data.log.schema import X, Z, check, in_schema
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.files import whole_file
+from postserve.types import BoolArray
+from postserve.validation import errors_as_invalid_input, integer
+
+ROWS = 100_000
+"""Rounds in memory at once."""
+
+
+class DecisionLog:
+    """Rounds in the schema of `postserve.data.log.schema`, as a lazy polars frame.
+
+    `DecisionLog.read` takes Parquet files, `DecisionLog.of` a table. Nothing is read before it is needed, and
+    then piece by piece. `rounds` are what policies see: x and z encoded, arms by number.
+
+    >>> log = DecisionLog.of({"decision_id": ["a", "b"], "x.age": [31, 54], "z.minutes": [3.0, None],
+    ...                       "arm": ["mail", "call"], "propensity": [0.5, 0.5], "reward": [1.0, None]})
+    >>> len(log), log.x_names, log.arm_names
+    (2, ['age'], ('call', 'mail'))
+    >>> next(log.rounds()).arms
+    array([1, 0])
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = in_schema(frame)
+        names = self.frame.collect_schema().names()
+        self.x_names = [name.removeprefix(X) for name in names if name.startswith(X)]
+        self.z_names = [name.removeprefix(Z) for name in names if name.startswith(Z)]
+        self._arm_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, table: Any) -> "DecisionLog":
+        """A log from a table with the schema's columns: polars, pandas, or a mapping; it is checked."""
+        pl = extra("polars")
+        with errors_as_invalid_input("the table cannot be read", "columns of one length each"):
+            frame = table if isinstance(table, pl.LazyFrame) else pl.DataFrame(table).lazy()
+            log = cls(frame)
+        log.check()
+        return log
+
+    @classmethod
+    def read(cls, path: PathLike) -> "DecisionLog":
+        """The log in a Parquet file, or in all Parquet files of a folder, in the order of their names."""
+        pl, place = extra("polars"), as_path("path", path)
+        files = sorted(place.glob("*.parquet")) if os.path.isdir(place) else [place]
+        if not files or not all(os.path.isfile(file) for file in files):
+            raise InvalidInput(f"there is no log at {place}, wanted a Parquet file, or a folder of them")
+        with errors_as_invalid_input(f"{place} cannot be read", "Parquet files with equal columns"):
+            return cls(pl.scan_parquet(files))
+
+    def check(self) -> None:
+        """Raise for the first row that breaks the schema."""
+        check(self.frame)
+
+    def write(self, path: PathLike) -> None:
+        """Write one Parquet file, whole or not at all, after a check of every row."""
+        self.check()
+        with whole_file(as_path("path", path)) as file:
+            self.frame.sink_parquet(file)
+
+    def __len__(self) -> int:
+        pl = extra("polars")
+        return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The arms that were served or eligible, in rising order; numbers by their size."""
+        if self._arm_names is None:
+            pl = extra("polars")
+            eligible = self.frame.select(pl.col("eligible").explode().alias("arm"))
+            both = pl.concat([self.frame.select("arm"), eligible]).unique().drop_nulls()
+            names: list[str] = both.collect(engine="streaming")["arm"].to_list()
+            numbered = all(name.isdecimal() for name in names)
+            self._arm_names = tuple(sorted(names, key=lambda name: (int(name) if numbered else 0, name)))
+        return self._arm_names
+
+    def pieces(self, rows: int = ROWS) -> Iterator[Any]:
+        """The log as polars frames of at most so many rows, in order."""
+        integer("rows", rows, least=1)
+        start = 0
+        while len(piece := self.frame.slice(start, rows).collect()):
+            yield piece
+            start += len(piece)
+
+    def encoders(
+        self, *, categories: Sequence[str] | None = None, gaps: Gaps = "impute"
+    ) -> tuple[Encoder, Encoder]:
+        """How x and z become numbers, learnt from the whole log; by default texts are categories."""
+        sides = []
+        for prefix, names in ((X, self.x_names), (Z, self.z_names)):
+            chosen = (
+                self._texts(prefix, names) if categories is None else [n for n in categories if n in names]
+            )
+            sides.append(self._fit(prefix, names, chosen, gaps))
+        return sides[0], sides[1]
+
+    def rounds(
+        self,
+        x_encoder: Encoder | None = None,
+        z_encoder: Encoder | None = None,
+        *,
+        arm_names: Sequence[str] | None = None,
+        rows: int = ROWS,
+    ) -> Iterator[LoggedRounds]:
+        """The log as policies see it, piece by piece; encoders and arms are by default learnt from all of it.
+
+        A z of which a part is missing is missing.
+        """
+        if x_encoder is None or z_encoder is None:
+            own = self.encoders()
+            x_encoder, z_encoder = x_encoder or own[0], z_encoder or own[1].without_marks()
+        arms = self.arm_names if arm_names is None else tuple(arm_names)
+        ids = {name: i for i, name in enumerate(arms)}
+        done = 0
+        for piece in self.pieces(rows):
+            yield _encoded(piece, ids, x_encoder, z_encoder, done)
+            done += len(piece)
+
+    def _texts(self, prefix: str, names: Sequence[str]) -> list[str]:
+        pl, there = extra("polars"), self.frame.collect_schema()
+        return [name for name in names if there[prefix + name] in (pl.String, pl.Boolean, pl.Categorical)]
+
+    def _fit(self, prefix: str, names: Sequence[str], categories: Sequence[str], gaps: Gaps) -> Encoder:
+        """An encoder from one pass over the log."""
+        pl = extra("polars")
+        if not names:
+            return Encoder([])
+        parts = []
+        for name in names:
+            column = pl.col(prefix + name)
+            if name in categories:
+                parts.append(column.cast(pl.String).value_counts(sort=False).implode().alias(name))
+            else:
+                parts.append(
+                    pl.struct(column.mean().alias("mean"), column.null_count().alias("lost")).alias(name)
+                )
+        found = self.frame.select(*parts).collect(engine="streaming").row(0, named=True)
+        return Encoder([_settings(name, prefix, found[name], name in categories, gaps) for name in names])
+
+
+def _settings(name: str, prefix: str, found: Any, category: bool, gaps: Gaps) -> list[Any]:
+    if not category:
+        lost, summary = found["lost"], [name, found["mean"] or 0.0]
+    else:
+        counts = {row[prefix + name]: row["count"] for row in found}
+        lost = counts.pop(None, 0) + counts.pop("", 0)
+        total, levels = sum(counts.values()), sorted(counts)
+        summary = [name, levels, [counts[level] / total for level in levels]]
+    if gaps == "raise" and lost:
+        raise InvalidInput(
+            f"column {prefix + name!r} has gaps in {lost:,} rows, wanted none, or gaps='impute'"
+        )
+    return [*summary, "refused" if gaps == "raise" else "flagged" if lost else "filled"]
+
+
+def _encoded(
+    piece: Any, ids: Mapping[str, int], x_encoder: Encoder, z_encoder: Encoder, done: int
+) -> LoggedRounds:
+    """One piece of a log as policies see it."""
+    sides = []
+    for prefix, encoder in ((X, x_encoder), (Z, z_encoder)):
+        columns = {name: piece[prefix + name] for name in encoder.inputs}
+        sides.append(encoder.table(columns) if columns else np.empty((len(piece), 0)))
+    names = [Z + name for name in z_encoder.inputs]
+    if names:
+        sides[1][_lost(piece, names)] = np.nan
+    unknown = [name for name in piece["arm"].unique().to_list() if name not in ids]
+    if unknown:
+        row = done + piece["arm"].to_list().index(unknown[0])
+        raise InvalidInput(f"column 'arm' has {unknown[0]!r} at row {row}, wanted one of {', '.join(ids)}")
+    return LoggedRounds(
+        x=sides[0],
+        z=sides[1],
+        arms=piece["arm"].replace_strict(ids).to_numpy(),
+        rewards=piece["reward"].fill_null(np.nan).to_numpy(),
+        propensities=piece["propensity"].to_numpy(),
+        arm_names=list(ids),
+        x_names=x_encoder.names,
+        z_names=z_encoder.names,
+        x_encoder=x_encoder,
+        z_encoder=z_encoder,
+    )
+
+
+def _lost(piece: Any, names: Sequence[str]) -> BoolArray:
+    """The rows in which one of these columns has no value."""
+    pl = extra("polars")
+    return np.asarray(piece.select(pl.any_horizontal(pl.col(names).is_null())).to_series().to_numpy())

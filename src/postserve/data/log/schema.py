@@ -1,0 +1,120 @@
+"""The columns of a log of decisions, and what their values must be.
+
+======================  ==========================================================================
+`decision_id`           a text, of which no other round has the same
+`time`                  when the arm was chosen, in UTC
+`x.NAME`                what was known then, raw: numbers, texts or truth values
+`arm`                   what was served
+`eligible`              the arms that could be served; all arms of the log if it is empty or null
+`propensity`            the probability with which `arm` was
+`propensities`          those of all `eligible` arms in their order, if known
+`z.NAME`, `z_time`      what followed, and when that came; null where it did not
+`reward`, `reward_time`  the same for the reward
+`model_version`         which version of the model decided, if known
+======================  ==========================================================================
+"""
+
+from typing import Any
+
+from postserve.data.finding import extra
+from postserve.errors import InvalidInput
+
+X, Z = "x.", "z."
+REQUIRED = ("decision_id", "arm", "propensity", "reward")
+LEAST_PROPENSITY = 1e-9
+"""A round must not count for more than a billion."""
+
+
+def kinds() -> dict[str, Any]:
+    """The type of each column that every log has."""
+    pl = extra("polars")
+    moment = pl.Datetime("us", "UTC")
+    return {
+        "decision_id": pl.String,
+        "time": moment,
+        "arm": pl.String,
+        "eligible": pl.List(pl.String),
+        "propensity": pl.Float64,
+        "propensities": pl.List(pl.Float64),
+        "z_time": moment,
+        "reward": pl.Float64,
+        "reward_time": moment,
+        "model_version": pl.Int64,
+    }
+
+
+def in_schema(frame: Any) -> Any:
+    """A lazy frame with exactly the columns of the schema; those that are optional become null."""
+    pl, wanted = extra("polars"), kinds()
+    there = frame.collect_schema()
+    if lacking := [name for name in REQUIRED if name not in there]:
+        raise InvalidInput(f"the log has no column {lacking[0]!r}, wanted {', '.join(REQUIRED)} and x.NAME")
+    sides = [name for name in there if name.startswith((X, Z))]
+    if not any(name.startswith(X) for name in sides):
+        raise InvalidInput(f"the log has no column of x, wanted some named {X}NAME")
+    if unknown := [name for name in there if name not in wanted and name not in sides]:
+        listed = ", ".join([*wanted, "x.NAME", "z.NAME"])
+        raise InvalidInput(f"the log has a column {unknown[0]!r}, wanted only {listed}")
+    for name in sides:
+        kind = there[name]
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null) or kind == pl.Categorical):
+            raise InvalidInput(f"column {name!r} has type {kind}, wanted numbers, texts or truth values")
+    columns = [
+        (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in wanted.items()
+    ]
+    return frame.select(*columns, *sides)
+
+
+def check(frame: Any) -> None:
+    """Raise for the first row that breaks the schema; the log is read once, piece by piece."""
+    pl = extra("polars")
+    reward, propensity = pl.col("reward"), pl.col("propensity")
+    chances, eligible = pl.col("propensities"), pl.col("eligible")
+    served = eligible.list.contains(pl.col("arm"))
+    rules = {
+        "decision_id": (pl.col("decision_id").is_null() | (pl.col("decision_id") == ""), "a text"),
+        "arm": (pl.col("arm").is_null() | (pl.col("arm") == ""), "an arm"),
+        "propensity": (
+            propensity.is_null() | ~propensity.is_between(LEAST_PROPENSITY, 1.0),
+            f"a probability from {LEAST_PROPENSITY:g} to 1",
+        ),
+        "reward": (reward.is_not_null() & ~reward.is_finite(), "a finite number, or null"),
+        "eligible": ((eligible.list.len() > 0) & ~served, "the arm that was served among them"),
+        "propensities": (
+            chances.is_not_null()
+            & ((chances.list.len() != eligible.list.len()) | ((chances.list.sum() - 1.0).abs() > 1e-6)),
+            "one per eligible arm, which sum to 1",
+        ),
+    }
+    for name, kind in frame.collect_schema().items():
+        if name.startswith((X, Z)) and kind.is_float():
+            rules[name] = (pl.col(name).is_infinite() | pl.col(name).is_nan(), "a finite number, or null")
+    numbered = frame.with_row_index("row")
+    firsts = [pl.col("row").filter(bad).min().alias(name) for name, (bad, _) in rules.items()]
+    found = numbered.select(*firsts).collect(engine="streaming").row(0, named=True)
+    broken = {name: row for name, row in found.items() if row is not None}
+    if broken:
+        name = min(broken, key=lambda each: broken[each])
+        value = frame.select(name).slice(broken[name], 1).collect().item()
+        shown = value.to_list() if hasattr(value, "to_list") else value
+        raise InvalidInput(
+            f"column {name!r} has {shown!r:.60} at row {broken[name]}, wanted {rules[name][1]}"
+        )
+    _refuse_twice(frame)
+
+
+def _refuse_twice(frame: Any) -> None:
+    """Raise if two rows have the same id."""
+    pl = extra("polars")
+    ids = frame.select(pl.len(), pl.col("decision_id").n_unique().alias("ids")).collect(engine="streaming")
+    rows, different = ids.row(0)
+    if rows != different:
+        numbered = frame.select("decision_id").with_row_index("row")
+        again = numbered.filter(pl.col("decision_id").is_duplicated()).head(2).collect()
+        first, second = again["row"].to_list()
+        name = again["decision_id"][0]
+        raise InvalidInput(
+            f"column 'decision_id' has {name!r:.60} at rows {first} and {second}, wanted each id once "
+            f"({rows - different:,} rows too many)"
+        )

@@ -1,0 +1,219 @@
+"""Logs of decisions: their schema, Parquet, and other formats."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from postserve import Encoder, InvalidInput
+from postserve.data.log import DecisionLog, from_dsjson, from_open_bandit, to_dsjson, to_open_bandit
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def table(n: int = 60, **changes: Any) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Ulm", "Bonn", "Kiel"], n).tolist()
+    whole: dict[str, list[Any]] = {
+        "decision_id": [f"d{i}" for i in range(n)],
+        "time": [START + timedelta(seconds=i) for i in range(n)],
+        "x.age": rng.integers(20, 70, n).tolist(),
+        "x.city": [None if i % 10 == 3 else each for i, each in enumerate(city)],
+        "arm": rng.choice(["call", "mail"], n).tolist(),
+        "eligible": [["mail", "call"] for _ in range(n)],
+        "propensity": [0.5] * n,
+        "propensities": [[0.5, 0.5] for _ in range(n)],
+        "z.minutes": [None if i % 7 == 2 else float(i) for i in range(n)],
+        "z_time": [None if i % 7 == 2 else START + timedelta(days=1, seconds=i) for i in range(n)],
+        "reward": [None if i % 5 == 0 else float(i % 3) for i in range(n)],
+        "reward_time": [None if i % 5 == 0 else START + timedelta(days=9) for i in range(n)],
+        "model_version": list(range(n)),
+    }
+    return {**whole, **changes}
+
+
+def with_value(name: str, row: int, value: Any) -> dict[str, list[Any]]:
+    whole = table()
+    whole[name] = [*whole[name][:row], value, *whole[name][row + 1 :]]
+    return whole
+
+
+def test_a_log_is_written_and_read_as_it_is(tmp_path: Path) -> None:
+    log = DecisionLog.of(table())
+    log.write(tmp_path / "log.parquet")
+    again = DecisionLog.read(tmp_path / "log.parquet")
+    assert again.frame.collect().equals(log.frame.collect())
+    assert (len(again), again.x_names, again.z_names) == (60, ["age", "city"], ["minutes"])
+    assert again.arm_names == ("call", "mail")
+
+
+def test_a_folder_of_files_is_one_log(tmp_path: Path) -> None:
+    whole = pl.DataFrame(table())
+    for i in range(3):
+        DecisionLog.of(whole[20 * i : 20 * (i + 1)]).write(tmp_path / f"part{i}.parquet")
+    assert DecisionLog.read(tmp_path).frame.collect().equals(DecisionLog.of(whole).frame.collect())
+
+
+def test_only_what_is_required_must_be_there() -> None:
+    whole = table()
+    few = {name: whole[name] for name in ("decision_id", "x.age", "arm", "propensity", "reward")}
+    log = DecisionLog.of(few)
+    assert log.frame.collect()["z_time"].null_count() == 60
+    for name in ("decision_id", "arm", "propensity", "reward"):
+        with pytest.raises(InvalidInput, match=f"no column '{name}', wanted decision_id, arm"):
+            DecisionLog.of({key: column for key, column in few.items() if key != name})
+    with pytest.raises(InvalidInput, match=r"no column of x, wanted some named x.NAME"):
+        DecisionLog.of({key: column for key, column in few.items() if key != "x.age"})
+    with pytest.raises(InvalidInput, match="has a column 'age', wanted only decision_id"):
+        DecisionLog.of({**few, "age": whole["x.age"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("propensity", 0.0, r"'propensity' has 0\.0 at row 7, wanted a probability"),
+        ("propensity", 1.5, r"'propensity' has 1\.5 at row 7"),
+        ("propensity", float("nan"), "'propensity' has nan at row 7"),
+        ("propensity", None, "'propensity' has None at row 7"),
+        ("reward", float("inf"), "'reward' has inf at row 7, wanted a finite number, or null"),
+        ("z.minutes", float("nan"), "'z.minutes' has nan at row 7"),
+        ("arm", None, "'arm' has None at row 7, wanted an arm"),
+        ("arm", "post", r"'eligible' has \['mail', 'call'\] at row 7, wanted the arm that was served"),
+        ("propensities", [0.9, 0.2], r"'propensities' has \[0\.9, 0\.2\] at row 7, wanted one per eligible"),
+        ("propensities", [1.0], "wanted one per eligible arm"),
+        ("decision_id", "", "'decision_id' has '' at row 7"),
+        ("decision_id", "d3", r"'d3' at rows 3 and 7, wanted each id once \(1 rows too many\)"),
+    ],
+)
+def test_the_first_bad_row_is_named_and_nothing_is_written(
+    name: str, value: Any, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        DecisionLog.of(with_value(name, 7, value))
+    log = DecisionLog(pl.DataFrame(with_value(name, 7, value), strict=False).lazy())
+    with pytest.raises(InvalidInput, match=told):
+        log.write(tmp_path / "log.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no log at .*none.parquet, wanted a Parquet file"):
+        DecisionLog.read(tmp_path / "none.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InvalidInput, match=r"bad\.parquet cannot be read"):
+        DecisionLog.read(tmp_path / "bad.parquet")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        DecisionLog.of({**table(), "x.age": [1, 2]})
+    with pytest.raises(InvalidInput, match=r"'x.pair' has type List"):
+        DecisionLog.of({**table(), "x.pair": [[1, 2]] * 60})
+
+
+@pytest.mark.parametrize("rows", [7, 60, 1000])
+def test_pieces_are_encoded_as_one_table_is(rows: int) -> None:
+    log = DecisionLog.of(table())
+    x_encoder, z_encoder = log.encoders()
+    raw = log.frame.collect()
+    own = Encoder.fit(
+        {"age": raw["x.age"], "city": raw["x.city"]}, ["age", "city"], categories=["city"], gaps="impute"
+    )
+    assert x_encoder.names == own.names == ("age", "city=Bonn", "city=Kiel", "city=Ulm", "city missing")
+    pieces = list(log.rounds(rows=rows))
+    x = np.concatenate([piece.x for piece in pieces])
+    np.testing.assert_allclose(x, own.table({"age": raw["x.age"], "city": raw["x.city"]}))
+    z = np.concatenate([piece.z for piece in pieces])[:, 0]
+    np.testing.assert_array_equal(np.isnan(z), raw["z.minutes"].is_null())
+    assert np.concatenate([piece.arms for piece in pieces]).tolist() == [
+        ["call", "mail"].index(arm) for arm in raw["arm"]
+    ]
+    rewards = np.concatenate([piece.rewards for piece in pieces])
+    np.testing.assert_array_equal(rewards, raw["reward"].fill_null(np.nan))
+    assert z_encoder.names == ("minutes", "minutes missing")
+
+
+def test_rounds_by_given_encoders_and_arms() -> None:
+    log = DecisionLog.of(table())
+    x_encoder, z_encoder = log.encoders(categories=["city"])
+    (piece,) = log.rounds(x_encoder, z_encoder, arm_names=["mail", "post", "call"])
+    assert set(piece.arms.tolist()) == {0, 2}
+    with pytest.raises(InvalidInput, match=r"'arm' has 'call' at row .* wanted one of mail, post"):
+        next(log.rounds(x_encoder, z_encoder, arm_names=["mail", "post"]))
+    with pytest.raises(InvalidInput, match=r"'x\.city' has gaps in 6 rows, wanted none, or gaps='impute'"):
+        log.encoders(gaps="raise")
+
+
+def test_dsjson_and_back(tmp_path: Path) -> None:
+    log = DecisionLog.of(table())
+    to_dsjson(log, tmp_path / "log.dsjson")
+    again = from_dsjson(tmp_path / "log.dsjson").frame.collect()
+    before = log.frame.collect()
+    for name in before.columns:
+        if name not in ("eligible", "propensities"):
+            assert again[name].equals(before[name].cast(again[name].dtype)), name
+    for one, other in zip(again.iter_rows(named=True), before.iter_rows(named=True), strict=True):
+        assert sorted(one["eligible"]) == sorted(other["eligible"])
+        assert one["eligible"][0] == other["arm"]
+
+
+def test_dsjson_as_vowpal_wabbit_writes_it(tmp_path: Path) -> None:
+    event = {
+        "_label_cost": -1.0,
+        "_label_probability": 0.8,
+        "_label_Action": 2,
+        "_labelIndex": 1,
+        "Timestamp": "2026-11-16T10:00:00.1000000Z",
+        "Version": "1",
+        "EventId": "e1",
+        "a": [2, 1],
+        "c": {"User": {"age": 3, "tags": [1, 0]}, "_multi": [{"A": {"f": 1}}, {"A": {"f": 2}}]},
+        "p": [0.8, 0.2],
+        "VWState": {"m": "x"},
+    }
+    other = {**event, "EventId": "e2", "a": [1, 2], "_label_probability": 0.2, "p": [0.2, 0.8]}
+    del other["_label_cost"]
+    (tmp_path / "log.dsjson").write_text(json.dumps(event) + "\n\n" + json.dumps(other) + "\n")
+    rows = from_dsjson(tmp_path / "log.dsjson").frame.collect().to_dicts()
+    assert [row["arm"] for row in rows] == ["2", "1"]
+    assert [row["reward"] for row in rows] == [1.0, None]
+    assert rows[0]["eligible"] == ["2", "1"]
+    assert (rows[0]["x.User.age"], rows[0]["x.User.tags.0"], rows[0]["x.User.tags.1"]) == (3, 1, 0)
+    assert rows[0]["time"] == datetime(2026, 11, 16, 10, 0, 0, 100000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "line 2 is no decision"),
+        ("[]", "line 2 is no decision"),
+        ('{"EventId": "a"}', "line 2 is no decision .KeyError"),
+        ("", None),
+    ],
+)
+def test_a_line_that_is_no_decision_is_named(line: str, told: str | None, tmp_path: Path) -> None:
+    to_dsjson(DecisionLog.of(table(1)), tmp_path / "log.dsjson")
+    with (tmp_path / "log.dsjson").open("a") as file:
+        file.write(line + "\n")
+    if told is None:
+        assert len(from_dsjson(tmp_path / "log.dsjson")) == 1
+    else:
+        with pytest.raises(InvalidInput, match=told):
+            from_dsjson(tmp_path / "log.dsjson")
+
+
+def test_open_bandit_columns_and_back(tmp_path: Path) -> None:
+    rows = "0,2019-11-24 00:00:34.762830+00:00,14,3,0,0.0125,aa,bb,0.5\n"
+    rows += "1,2019-11-24 00:00:35.000000+00:00,2,1,1,0.0125,aa,cc,0.25\n"
+    names = "user_feature_0,user_feature_1,user-item_affinity_0"
+    (tmp_path / "all.csv").write_text(f",timestamp,item_id,position,click,propensity_score,{names}\n{rows}")
+    log = from_open_bandit(tmp_path / "all.csv")
+    assert log.arm_names == ("2", "14")
+    assert log.x_names == ["position", "user_feature_0", "user_feature_1", "user-item_affinity_0"]
+    assert log.frame.collect()["reward"].to_list() == [0.0, 1.0]
+    to_open_bandit(log, tmp_path / "again.csv")
+    assert from_open_bandit(tmp_path / "again.csv").frame.collect().equals(log.frame.collect())
+    (tmp_path / "bad.csv").write_text("timestamp,item_id\n1,2\n")
+    with pytest.raises(InvalidInput, match="has no column 'click'"):
+        from_open_bandit(tmp_path / "bad.csv")
