@@ -18,6 +18,7 @@ from postserve.context_maps import StagedMap as StagedMap
 from postserve.data import Encoder as Encoder
 from postserve.data import LoggedRounds as LoggedRounds
 from postserve.data import from_frame as from_frame
+from postserve.data.log import DecisionLog as DecisionLog
 from postserve.environments import ActionDependentEnvironment as ActionDependentEnvironment
 from postserve.environments import CatalogueEnvironment as CatalogueEnvironment
 from postserve.environments import DecisionSetEnvironment as DecisionSetEnvironment
@@ -34,6 +35,7 @@ from postserve.errors import StateMismatch as StateMismatch
 from postserve.errors import UnprovenState as UnprovenState
 from postserve.evaluation import Replay as Replay
 from postserve.evaluation import replay as replay
+from postserve.experiments.fitting import fit_log as fit_log
 from postserve.experiments.runner import Run as Run
 from postserve.experiments.runner import simulate as simulate
 from postserve.experiments.study import Study as Study
