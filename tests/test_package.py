@@ -142,7 +142,16 @@ THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/th
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/recipes.md", "docs/figures.md", "docs/data.md", "CONTRIBUTING.md", *THEORY]
+    "page",
+    [
+        "README.md",
+        "docs/recipes.md",
+        "docs/figures.md",
+        "docs/data.md",
+        "docs/logs.md",
+        "CONTRIBUTING.md",
+        *THEORY,
+    ],
 )
 def test_the_pages_python_runs_as_written(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)

@@ -44,10 +44,12 @@ class DecisionLog:
     def of(cls, table: Any) -> "DecisionLog":
         """A log from a table with the schema's columns: polars, pandas, or a mapping; it is checked."""
         pl = extra("polars")
-        with errors_as_invalid_input("the table cannot be read", "columns of one length each"):
-            frame = table if isinstance(table, pl.LazyFrame) else pl.DataFrame(table).lazy()
-            log = cls(frame)
-        log.check()
+        if isinstance(table, Mapping):  # polars leaves numpy's objects as they are
+            columns = table.items()
+            table = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in columns}
+        with errors_as_invalid_input("the table cannot be read", "columns of one length, and one type each"):
+            log = cls(table if isinstance(table, pl.LazyFrame) else pl.DataFrame(table).lazy())
+            log.check()
         return log
 
     @classmethod
