@@ -30,10 +30,15 @@ from postserve.environments import SyntheticEnvironment as SyntheticEnvironment
 from postserve.environments import TableEnvironment as TableEnvironment
 from postserve.errors import Busy as Busy
 from postserve.errors import InvalidInput as InvalidInput
+from postserve.errors import NoSupport as NoSupport
 from postserve.errors import PostserveError as PostserveError
 from postserve.errors import StateMismatch as StateMismatch
 from postserve.errors import UnprovenState as UnprovenState
+from postserve.evaluation import Comparison as Comparison
+from postserve.evaluation import Evaluation as Evaluation
 from postserve.evaluation import Replay as Replay
+from postserve.evaluation import compare as compare
+from postserve.evaluation import evaluate as evaluate
 from postserve.evaluation import replay as replay
 from postserve.experiments.fitting import fit_log as fit_log
 from postserve.experiments.runner import Run as Run

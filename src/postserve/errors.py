@@ -1,5 +1,7 @@
 """The whole tree of exceptions and warnings. Every message says what, got, wanted."""
 
+from collections.abc import Iterable
+
 
 class PostserveError(Exception):
     """Base of all errors of this library."""
@@ -15,6 +17,17 @@ class StateMismatch(PostserveError):
 
 class Busy(PostserveError, RuntimeError):
     """Another thread is changing this object; nothing was changed."""
+
+
+class NoSupport(PostserveError):
+    """A log cannot say what a policy is worth: the policy plays arms that could not have been served.
+
+    `rows` has the numbers of the rounds in which it does.
+    """
+
+    def __init__(self, message: str, rows: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(rows)
 
 
 class UnprovenState(UserWarning):

@@ -90,7 +90,7 @@ def replay(
     elif isinstance(log, LoggedRounds):
         gaps = ["observe"] if np.isnan(log.rewards).any() else []
         require(policy, "propensities" if method == "weighted" else "select", "update", *gaps)
-        _require_arms(policy, log.n_arms)
+        require_arms(policy, log.n_arms)
     else:
         raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds, or Rounds")
     n = len(log.rewards)
@@ -139,7 +139,7 @@ def _weighted(policy: Any, log: LoggedRounds, feedback: Feedback) -> Replay:
 def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator, feedback: Feedback) -> Replay:
     n, k = rounds.rewards.shape
     if rounds.arms is None:
-        _require_arms(policy, k)
+        require_arms(policy, k)
     arms, rewards = np.empty(n, dtype=np.int64), np.empty(n)
     for row, (x, z, all_rewards, _, eligible) in enumerate(each(rounds)):
         arms_option = {} if eligible is None else {"arms": eligible}
@@ -151,7 +151,7 @@ def _full_information(policy: Any, rounds: Rounds, rng: np.random.Generator, fee
     return Replay(np.arange(n), arms, rewards, np.ones(n), float(n))
 
 
-def _require_arms(policy: Any, n_arms: int) -> None:
+def require_arms(policy: Any, n_arms: int) -> None:
     """Raise if the policy's arms are not the log's; a policy for decision sets has none."""
     arms = tuple(getattr(policy, "arms", ()))
     if arms and arms != tuple(range(n_arms)):

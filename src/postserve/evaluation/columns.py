@@ -1,0 +1,162 @@
+"""From policies and a log to the columns that estimators take."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.evaluation.delays import require
+from postserve.evaluation.models import Predictions, blocks, folds, predictions
+from postserve.evaluation.replay import replay, require_arms
+from postserve.evaluation.settings import Settings
+from postserve.evaluation.support import Lacking
+from postserve.types import FloatArray
+
+SUMS_TO = 1e-6
+"""How far the sum of a policy's probabilities may be from 1."""
+
+
+class Columns(NamedTuple):
+    """One entry per counted round; `by_policy` has, for each policy, its ratios, `direct` and kept rows."""
+
+    rewards: FloatArray
+    propensities: FloatArray
+    weights: FloatArray
+    predicted: FloatArray
+    completed: FloatArray
+    arrival: FloatArray
+    ratios: dict[str, FloatArray]
+    direct: dict[str, FloatArray]
+    kept: dict[str, FloatArray]
+    missing: int
+
+
+def columns(policies: Mapping[str, Any], log: Iterable[LoggedRounds], settings: Settings) -> Columns:
+    """Go through the parts of a log once, in order; policies that learn are changed.
+
+    Only columns are kept of each part, so that a log may be longer than memory. Models are fitted in each
+    part for itself.
+    """
+    rng = np.random.default_rng(settings.seed)
+    lacking: dict[str, Lacking] = {}
+    found: list[Columns] = []
+    names: tuple[str, ...] = ()
+    for part in log:
+        if not isinstance(part, LoggedRounds):
+            raise InvalidInput(f"log has a {type(part).__name__}, wanted LoggedRounds, or several of them")
+        if names and part.arm_names != names:
+            raise InvalidInput(
+                f"log has parts with arms {names!r:.60} and {part.arm_names!r:.60}, wanted the same"
+            )
+        if not names:
+            names = part.arm_names
+            for name, policy in policies.items():
+                _require_policy(name, policy, part, settings)
+                lacking[name] = Lacking(part.n_arms)
+        found.append(_of_part(policies, part, lacking, settings, rng))
+    if not found:
+        raise InvalidInput("log has no rounds, wanted at least one")
+    for name in policies:
+        lacking[name].refuse(name, names, certain=settings.estimator != "dm")
+    return _joined(found)
+
+
+def _of_part(
+    policies: Mapping[str, Any],
+    log: LoggedRounds,
+    lacking: Mapping[str, Lacking],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> Columns:
+    came = ~np.isnan(log.rewards)
+    missing = int(len(log) - came.sum())
+    chances: dict[str, FloatArray] = {}
+    ratios: dict[str, FloatArray] = {}
+    kept: dict[str, FloatArray] = {}
+    for name, policy in policies.items():
+        if settings.learns and settings.estimator == "replay":
+            kept[name] = np.zeros(len(log))
+            kept[name][replay(policy, log, np.random.default_rng(settings.seed)).rows] = 1.0
+            ratios[name] = kept[name] / log.propensities.min()  # whose mean is 1, too
+            continue
+        pi = _chances(name, policy, log, learns=settings.learns)
+        lacking[name].add(log, pi)
+        chances[name], ratios[name] = pi, pi[np.arange(len(log)), log.arms] / log.propensities
+    if missing and not settings.counts_missing:
+        rows = np.flatnonzero(came)
+        log = log.take(rows)
+        chances, ratios, kept = (
+            {name: column[rows] for name, column in found.items()} for found in (chances, ratios, kept)
+        )
+    n = len(log)
+    if settings.needs_models:
+        by_models = predictions(
+            log,
+            list(chances.values()),
+            blocks(n) if settings.interval == "sequence" else folds(n, settings.folds, rng),
+            reward_model=settings.reward_model,
+            arrival_model=settings.arrival_model,
+            reward_range=settings.reward_range,
+        )
+    else:
+        none = np.zeros(n)
+        by_models = Predictions(np.zeros((len(chances), n)), none, none, np.ones(n))
+    return Columns(
+        rewards=log.rewards,
+        propensities=log.propensities,
+        weights=log.weights,
+        predicted=by_models.predicted,
+        completed=by_models.completed,
+        arrival=by_models.arrival,
+        ratios=ratios,
+        direct=dict(zip(chances, by_models.direct, strict=True)),
+        kept=kept,
+        missing=missing,
+    )
+
+
+def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> FloatArray:
+    """The policy's probability of each arm at each x, (n, n_arms), before it learns from that row."""
+    chances = np.empty((len(log), log.n_arms))
+    for row in range(len(log)):
+        x = log.x[row].copy()
+        pi = np.asarray(policy.propensities(x))
+        wrong = pi.shape != (log.n_arms,) or not pi.min() >= 0.0 or abs(pi.sum() - 1.0) > SUMS_TO
+        if wrong:
+            got = f"the propensities of {name} at row {row} are {pi!r:.60}"
+            raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities that sum to 1, one per arm")
+        chances[row] = pi
+        if learns:
+            z, arm, reward = log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
+            if np.isnan(reward):
+                policy.observe(x, arm, z)
+            else:
+                policy.update(x, arm, z, reward)
+    return chances
+
+
+def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Settings) -> None:
+    if isinstance(policy, type):
+        raise InvalidInput(f"{name} is the class {policy.__name__}, wanted an object of it")
+    if getattr(policy, "sees_z", False):
+        raise InvalidInput(f"{name} sees z before it chooses, wanted a policy that chooses from x")
+    verbs = ("select",) if settings.estimator == "replay" and settings.learns else ("propensities",)
+    require(policy, *verbs, *(("update", "observe") if settings.learns else ()))
+    require_arms(policy, log.n_arms)
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    joined: dict[str, Any] = {}
+    for field in ("rewards", "propensities", "weights", "predicted", "completed", "arrival"):
+        joined[field] = np.concatenate([getattr(part, field) for part in parts])
+    for field in ("ratios", "direct", "kept"):
+        names = getattr(first, field)
+        joined[field] = {
+            name: np.concatenate([getattr(part, field)[name] for part in parts]) for name in names
+        }
+    return Columns(**joined, missing=sum(part.missing for part in parts))

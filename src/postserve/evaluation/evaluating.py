@@ -1,0 +1,195 @@
+"""What policies would have earned on a log, with intervals, and their paired differences."""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.evaluation import estimators
+from postserve.evaluation.columns import Columns, columns
+from postserve.evaluation.intervals import NEED_RANGE
+from postserve.evaluation.results import Comparison, Evaluation, estimate, term_range
+from postserve.evaluation.settings import Options, Settings, checked
+from postserve.evaluation.support import support_of
+from postserve.types import FloatArray
+
+AS_SERVED = "as served"
+"""What the log itself earned, in a comparison."""
+
+
+def evaluate(
+    policy: Any, log: LoggedRounds | Iterable[LoggedRounds], **options: Unpack[Options]
+) -> Evaluation:
+    """What a policy would have earned per round, from rounds that another one served.
+
+    The policy is asked for its `propensities` at each x, never shown z, and not changed. It is fixed, unless
+    `learns`: then a copy of it goes through the log in order, and learns from each row after it was asked
+    about it. The value is then the mean over these stages of learning. `log` is one `LoggedRounds`, or
+    several that are its parts, in order.
+
+    - `estimator`: "dr_followups" (the default), which completes missing rewards from z and is "dr" where none
+      is missing; "ips", "snips", "dm", "dr", "switch_dr" or "replay". All but the first and "dm" leave out
+      rounds without a reward, which is right if these are missing at random, or with `log.weights`.
+    - `interval`: "normal", "bootstrap", "bernstein" or "sequence", at this `level`. The last two need a
+      `reward_range`, (least, largest), and take 1 over the least propensity of the log as the largest ratio,
+      unless `max_ratio` is given. "sequence" may be looked at again whenever the log has grown.
+    - `threshold`: of "switch_dr"; chosen by its bound if it is not given.
+    - `reward_model`, `arrival_model`: scikit-learn's, instead of ridge regressions (one per arm) and a
+      logistic regression. They predict for each of `folds` random folds after learning from the others.
+    - `seed`: of folds, of draws of "bootstrap" and of "replay".
+
+    Raises `NoSupport` if the policy plays what the log could not serve.
+
+    >>> from postserve import LinUCB, LoggedRounds
+    >>> rng = np.random.default_rng(0)
+    >>> arms, x = rng.integers(2, size=2000), rng.normal(size=(2000, 1))
+    >>> rewards = np.where(arms == (x[:, 0] > 0), 1.0, 0.0)  # arm 1 is right where x > 0
+    >>> log = LoggedRounds(x=x, z=np.empty((2000, 0)), arms=arms, rewards=rewards, propensities=0.5)
+    >>> found = evaluate(LinUCB(2, 1), log, learns=True)
+    >>> found.low < 0.99 < found.high
+    True
+    """
+    settings = checked(options)
+    played = copy.deepcopy(policy) if settings.learns else policy
+    name = "the policy" if isinstance(policy, type) else type(policy).__name__
+    found = columns({name: played}, _parts(log), settings)
+    return _evaluation(name, found, settings)
+
+
+def compare(
+    policies: Mapping[str, Any] | Sequence[Any],
+    log: LoggedRounds | Iterable[LoggedRounds],
+    *,
+    to: str = AS_SERVED,
+    **options: Unpack[Options],
+) -> Comparison:
+    """Evaluate policies on the same rounds, with paired differences to one of them (or to the log itself).
+
+    `policies` are by name, or a list, whose names are those of their classes. The options are those of
+    `evaluate`. Printed, the result is a table; `forest()` draws it.
+
+    >>> from postserve import LoggedRounds, RandomPolicy
+    >>> rng = np.random.default_rng(0)
+    >>> arms, x = rng.integers(2, size=1000), rng.normal(size=(1000, 1))
+    >>> log = LoggedRounds(x=x, z=np.empty((1000, 0)), arms=arms, rewards=1.0 * arms, propensities=0.5)
+    >>> found = compare({"coin": RandomPolicy(2)}, log, estimator="snips")
+    >>> found.differences["coin"].value
+    0.0
+    """
+    settings = checked(options)
+    named = _named(policies)
+    if to not in (AS_SERVED, *named):
+        raise InvalidInput(f"to is {to!r}, wanted one of {', '.join([AS_SERVED, *named])}")
+    played = {name: copy.deepcopy(policy) if settings.learns else policy for name, policy in named.items()}
+    found = columns(played, _parts(log), settings)
+    evaluations = {name: _evaluation(name, found, settings) for name in (AS_SERVED, *named)}
+    comparison = Comparison(evaluations, {}, to)
+    for name in evaluations:
+        if name != to:
+            comparison.differences[name] = comparison.difference(name, to)
+    return comparison
+
+
+def _evaluation(name: str, found: Columns, settings: Settings) -> Evaluation:
+    n = len(found.rewards)
+    kept: FloatArray | None = np.ones(n)
+    if name == AS_SERVED:  # the policy that served: every ratio is 1
+        ratios, direct = np.ones(n), found.predicted
+        settings = settings._replace(threshold=np.inf)
+    else:
+        ratios, direct = found.ratios[name], found.direct.get(name, found.predicted)
+        kept = found.kept.get(name)
+    if settings.estimator == "replay" and kept is None:
+        draws = np.random.default_rng(settings.seed).random(n)
+        kept = (draws < ratios * found.propensities.min()).astype(np.float64)
+    terms = _terms(found, ratios, direct, kept, settings)
+    if not np.isfinite(terms).all():
+        raise InvalidInput(f"{name} plays no row of the log that counts, wanted at least one")
+    mean_weight = found.weights.mean()
+    if mean_weight <= 0.0:
+        raise InvalidInput("the log's weights are 0 in all rounds that count, wanted at least one above 0")
+    if (found.weights != mean_weight).any():  # the influence function of the weighted mean
+        mean = found.weights @ terms / found.weights.sum()
+        terms = mean + found.weights * (terms - mean) / mean_weight
+    settings = _with_max_ratio(name, found, ratios, settings)
+    value, error, low, high = estimate(terms, settings, term_range(settings, found.missing))
+    counts = ratios if kept is None else kept
+    if settings.estimator == "dr_followups":
+        counts = np.where(np.isnan(found.rewards), 0.0, ratios / found.arrival)
+    support = support_of(ratios, counts, found.missing)
+    return Evaluation(value, error, low, high, support, terms, name, settings)
+
+
+def _terms(
+    found: Columns, ratios: FloatArray, direct: FloatArray, kept: FloatArray | None, settings: Settings
+) -> FloatArray:
+    rewards = found.rewards
+    match settings.estimator:
+        case "ips":
+            return estimators.ips(rewards, ratios)
+        case "snips":
+            return estimators.snips(rewards, ratios)
+        case "replay":
+            assert kept is not None
+            return estimators.rejection(rewards, kept)
+        case "dm":
+            return estimators.dm(direct)
+        case "dr":
+            return estimators.dr(rewards, ratios, direct, found.predicted)
+        case "switch_dr":
+            threshold = settings.threshold
+            if threshold is None:
+                threshold = estimators.switch_threshold(rewards, ratios, direct, found.predicted)
+            return estimators.switch_dr(rewards, ratios, direct, found.predicted, threshold)
+        case "dr_followups":
+            models = (direct, found.predicted, found.completed, found.arrival)
+            return estimators.dr_followups(rewards, ratios, *models)
+
+
+def _with_max_ratio(name: str, found: Columns, ratios: FloatArray, settings: Settings) -> Settings:
+    """The settings with the largest ratio that there can be, for intervals that need the terms' range."""
+    if settings.interval not in NEED_RANGE or settings.reward_range is None:
+        return settings
+    low, high = settings.reward_range
+    outside = np.flatnonzero((found.rewards < low) | (found.rewards > high))
+    if len(outside):
+        got = (
+            f"the reward {found.rewards[outside[0]]:g} of counted round {outside[0]} is outside reward_range"
+        )
+        raise InvalidInput(f"{got}, wanted {low:g} to {high:g}")
+    if (found.weights != 1.0).any():
+        raise InvalidInput(f"the log has weights, and interval is {settings.interval!r}, wanted weights of 1")
+    if found.missing and settings.counts_missing and settings.interval == "sequence":
+        got = f"{found.missing:,} rewards are missing, and interval is 'sequence'"
+        raise InvalidInput(f"{got}, wanted rounds that are appended when their rewards have come")
+    limit = settings.max_ratio or 1.0 / float(found.propensities.min())
+    if ratios.max() > limit * (1.0 + 1e-9):
+        raise InvalidInput(f"{name} has a ratio of {ratios.max():g}, wanted at most max_ratio, {limit:g}")
+    return settings._replace(max_ratio=limit)
+
+
+def _parts(log: Any) -> Iterator[LoggedRounds]:
+    if isinstance(log, LoggedRounds):
+        return iter([log])
+    if isinstance(log, Iterable) and not isinstance(log, str | Mapping):
+        return iter(log)
+    raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds, or several of them")
+
+
+def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    if isinstance(policies, Mapping):
+        named = dict(policies)
+    elif isinstance(policies, Sequence):
+        named = {type(policy).__name__: policy for policy in policies}
+        if len(named) < len(policies):
+            raise InvalidInput("two policies are of one class, wanted a mapping from names to policies")
+    else:
+        raise InvalidInput(
+            f"policies is a {type(policies).__name__}, wanted a mapping from names to policies"
+        )
+    if not named or AS_SERVED in named or not all(isinstance(name, str) for name in named):
+        raise InvalidInput(f"policies are named {list(named)!r:.60}, wanted names other than {AS_SERVED!r}")
+    return named

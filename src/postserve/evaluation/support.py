@@ -1,0 +1,102 @@
+"""Whether a log can answer: which rounds a policy's choices have in common with those that were served."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import NoSupport
+from postserve.types import FloatArray, IntArray
+
+TOLERANCE = 1e-9
+"""Less probability than this is rounding."""
+MANY_ERRORS = 5.0
+"""So many standard errors from 1, a mean ratio is no accident."""
+
+
+class Support(NamedTuple):
+    """What an evaluation rests on.
+
+    `rounds` were counted, which are worth `effective_rounds` of the policy's own: (sum of c)² / sum of c², a
+    round's reward counting c times. That is the ratio w of the policy's probability to the log's; with
+    "dr_followups" w R / e; in a replay 1 in rows that are kept. `missing` rewards of the log were missing.
+    The ratios have mean 1 if the propensities are right and the log has support.
+    """
+
+    rounds: int
+    missing: int
+    effective_rounds: float
+    largest_ratio: float
+    mean_ratio: float
+    mean_ratio_error: float
+
+    @property
+    def doubt(self) -> str:
+        """What is wrong with the ratios, if something is; else empty."""
+        if abs(self.mean_ratio - 1.0) <= MANY_ERRORS * self.mean_ratio_error + TOLERANCE:
+            return ""
+        got = f"the mean ratio is {self.mean_ratio:.3g} ± {self.mean_ratio_error:.2g}"
+        return f"{got}, wanted 1: propensities are wrong, or arms could not be served"
+
+
+def support_of(ratios: FloatArray, counts: FloatArray, missing: int) -> Support:
+    """The report on these ratios; `counts` says how often each reward counts.
+
+    >>> ratios = np.array([2.0, 0.0, 2.0, 0.0])
+    >>> support_of(ratios, ratios, missing=0).effective_rounds
+    2.0
+    """
+    n, squares = len(ratios), float(counts @ counts)
+    effective = float(counts.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    error = float(ratios.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    return Support(
+        rounds=n,
+        missing=missing,
+        effective_rounds=effective,
+        largest_ratio=float(ratios.max()),
+        mean_ratio=float(ratios.mean()),
+        mean_ratio_error=error,
+    )
+
+
+class Lacking:
+    """Collects the rounds in which a policy plays what the log could not serve, part by part of the log.
+
+    These are of two kinds: the policy plays an arm of which the log has no reward at all, or the log served
+    its arm with certainty and the policy may play another one.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self._rounds = 0
+        self._seen = np.zeros(n_arms, dtype=bool)
+        self._of_arm: list[list[IntArray]] = [[] for _ in range(n_arms)]
+        self._certain: list[IntArray] = []
+
+    def add(self, log: LoggedRounds, chances: FloatArray) -> None:
+        """The next part of the log, with the policy's probabilities, (n, n_arms)."""
+        here = np.zeros(log.n_arms, dtype=bool)
+        here[log.arms[~np.isnan(log.rewards)]] = True
+        self._seen |= here
+        for arm in np.flatnonzero(~self._seen):
+            self._of_arm[arm].append(self._rounds + np.flatnonzero(chances[:, arm] > TOLERANCE))
+        mine = chances[np.arange(len(log)), log.arms]
+        forced = (log.propensities >= 1.0) & (mine < 1.0 - TOLERANCE)
+        self._certain.append(self._rounds + np.flatnonzero(forced))
+        self._rounds += len(log)
+
+    def refuse(self, name: str, arm_names: Sequence[str], *, certain: bool) -> None:
+        """Raise `NoSupport` if there are any; those served with certainty only if `certain`."""
+        unseen = [arm for arm, rows in enumerate(self._of_arm) if not self._seen[arm] and any(map(len, rows))]
+        parts = [rows for arm in unseen for rows in self._of_arm[arm]] + (self._certain if certain else [])
+        rows = np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+        if not len(rows):
+            return
+        shown = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+        why = [f"no reward of arm {arm_names[arm]!r} is in the log" for arm in unseen[:3]]
+        if certain and any(map(len, self._certain)):
+            why.append("the log served its arm with propensity 1, and the policy may play another")
+        got = f"{name} plays what the log could not serve in {len(rows):,} of {self._rounds:,} rounds"
+        wanted = "wanted a log or a policy with support in every round"
+        raise NoSupport(f"{got} (rows {shown}; {'; '.join(why)}), {wanted}", rows.tolist())

@@ -1,0 +1,315 @@
+"""`evaluate` and `compare`: what they show policies, what they refuse, and how they print."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.evaluation_coverage import UNIT, World
+from tests.untyped import untyped
+
+from postserve import (
+    EpsilonGreedy,
+    Evaluation,
+    InvalidInput,
+    LinUCB,
+    LinUCBOracle,
+    LoggedRounds,
+    NoSupport,
+    PoLinTS,
+    PoLinUCB,
+    RandomPolicy,
+    RidgeMap,
+    compare,
+    evaluate,
+    replay,
+)
+from postserve.conformance.tools import same, snapshot
+from postserve.evaluation.settings import ESTIMATORS
+from postserve.types import FloatArray
+
+WORLD = World(worth=2.0)
+LOG = WORLD.log(300, np.random.default_rng(0))
+GAPS = WORLD.log(300, np.random.default_rng(0), gaps=1.0)
+
+
+class Recorder:
+    """Plays every arm alike, and writes down what it is told."""
+
+    arms = (0, 1, 2)
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def propensities(self, x: FloatArray) -> FloatArray:
+        self.told.append(("asked", *x))
+        x[:] = np.nan  # a policy may do what it likes with its x
+        return np.full(3, 1.0 / 3.0)
+
+    def update(self, x: FloatArray, arm: int, z: FloatArray, reward: float) -> None:
+        self.told.append(("update", arm, *z, reward))
+
+    def observe(self, x: FloatArray, arm: int, z: FloatArray) -> None:
+        self.told.append(("observe", arm, *z))
+
+    def __deepcopy__(self, memo: Any) -> "Recorder":
+        self.copy = Recorder()
+        return self.copy
+
+
+def test_a_fixed_policy_is_asked_at_x_and_told_nothing() -> None:
+    policy = Recorder()
+    evaluate(policy, GAPS)
+    assert policy.told == [("asked", *x) for x in GAPS.x]
+    assert not hasattr(policy, "copy")
+
+
+def test_a_copy_learns_from_each_row_after_it_was_asked_about_it() -> None:
+    policy = Recorder()
+    evaluate(policy, GAPS, learns=True)
+    wanted: list[tuple[Any, ...]] = []
+    for x, arm, z, reward in zip(GAPS.x, GAPS.arms, GAPS.z, GAPS.rewards, strict=True):
+        wanted.append(("asked", *x))
+        wanted.append(("observe", arm, *z) if np.isnan(reward) else ("update", arm, *z, reward))
+    assert policy.told == []
+    assert policy.copy.told == wanted
+
+
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_callers_policy_and_log_are_unchanged(estimator: Any, learns: bool) -> None:
+    policy = PoLinTS(3, RidgeMap(LOG.dim_x, LOG.dim_z), floor=0.1, draws=50)
+    policy.update_batch(LOG.x[:40], LOG.arms[:40], LOG.z[:40], LOG.rewards[:40])
+    before = snapshot(policy)
+    found = evaluate(policy, GAPS, estimator=estimator, learns=learns)
+    assert same(before, snapshot(policy))
+    assert found.low < found.value < found.high
+    again = evaluate(policy, GAPS, estimator=estimator, learns=learns)
+    np.testing.assert_array_equal(again.terms, found.terms)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_value_is_the_mean_of_the_terms_and_near_the_truth(estimator: Any) -> None:
+    log = WORLD.log(8000, np.random.default_rng(1))
+    found = evaluate(WORLD.policy, log, estimator=estimator)
+    assert found.value == pytest.approx(found.terms.mean())
+    assert abs(found.value - WORLD.value(WORLD.policy)) < 0.03
+    assert found.support.doubt == ""
+    assert 0 < found.support.effective_rounds <= len(log)
+
+
+def test_learning_as_ips_is_the_weighted_replay() -> None:
+    policy = EpsilonGreedy(LinUCB(3, LOG.dim_x), epsilon=0.2)
+    found = evaluate(policy, LOG, estimator="ips", learns=True)
+    weighted = replay(policy, LOG, np.random.default_rng(0), method="weighted")
+    assert found.value == pytest.approx(weighted.unbiased_value, rel=1e-12)
+
+
+def test_learning_as_replay_is_replay() -> None:
+    found = evaluate(LinUCB(3, LOG.dim_x), LOG, estimator="replay", learns=True, seed=5)
+    replayed = replay(LinUCB(3, LOG.dim_x), LOG, np.random.default_rng(5))
+    assert found.value == pytest.approx(replayed.value, rel=1e-12)
+    assert found.support.effective_rounds == len(replayed.rows)
+
+
+def test_without_gaps_the_default_is_dr() -> None:
+    terms = [evaluate(WORLD.policy, LOG, estimator=name).terms for name in ("dr", "dr_followups")]
+    np.testing.assert_allclose(terms[0], terms[1], rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr_followups"])
+def test_a_log_in_parts_is_the_log(estimator: Any) -> None:
+    parts = [LOG.take(np.arange(start, start + 100)) for start in (0, 100, 200)]
+    whole, split = (evaluate(WORLD.policy, log, estimator=estimator) for log in (LOG, iter(parts)))
+    assert split.support == whole.support
+    if estimator != "dr_followups":  # whose models are fitted in each part
+        np.testing.assert_array_equal(split.terms, whole.terms)
+    learner = PoLinUCB(3, RidgeMap(LOG.dim_x, LOG.dim_z))
+    values = [evaluate(learner, log, estimator="ips", learns=True).value for log in (LOG, parts)]
+    assert values[0] == values[1]  # it went on from one part to the next
+
+
+def test_differences_are_paired() -> None:
+    policies = {"rule": WORLD.policy, "coin": RandomPolicy(3)}
+    found = compare(policies, LOG, to="coin")
+    rule, coin = found.evaluations["rule"], found.evaluations["coin"]
+    gain = found.differences["rule"]
+    assert gain.value == pytest.approx(rule.value - coin.value)
+    assert gain.error == pytest.approx((rule.terms - coin.terms).std(ddof=1) / np.sqrt(len(LOG)))
+    back = found.difference("coin", "rule")
+    assert (back.low, back.high) == pytest.approx((-gain.high, -gain.low))
+    alone = evaluate(WORLD.policy, LOG)
+    np.testing.assert_array_equal(alone.terms, rule.terms)
+    with pytest.raises(InvalidInput, match="there is no policy 'x', wanted one of as served, rule, coin"):
+        found.difference("x", "coin")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_what_was_served_is_the_mean_reward(estimator: Any) -> None:
+    found = compare({"coin": RandomPolicy(3)}, LOG, estimator=estimator).evaluations["as served"]
+    if estimator != "dm":
+        assert found.value == pytest.approx(LOG.rewards.mean())
+    assert found.value == pytest.approx(LOG.rewards.mean(), abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["bernstein", "sequence"])
+@pytest.mark.parametrize("estimator", ["ips", "dr", "dr_followups"])
+def test_terms_and_differences_lie_in_the_range_that_intervals_assume(estimator: Any, kind: Any) -> None:
+    options: Any = {"estimator": estimator, "interval": kind, "reward_range": UNIT}
+    log = GAPS if kind == "bernstein" else LOG
+    found = compare({"rule": WORLD.policy, "coin": RandomPolicy(3)}, log, **options)
+    largest = 1.0 / log.propensities.min()
+    inverse = 20.0 if estimator == "dr_followups" and log is GAPS else 1.0
+    most = largest if estimator == "ips" else 1.0 + inverse * largest
+    for each in found.evaluations.values():
+        assert np.abs(each.terms).max() <= most
+        assert each.low <= each.value <= each.high
+    for gain in found.differences.values():
+        assert gain.low <= gain.value <= gain.high
+
+
+def test_weights_count_rows_as_if_they_were_there_so_often() -> None:
+    weights = np.random.default_rng(0).integers(0, 3, size=len(LOG))
+    twice = LOG.take(np.repeat(np.arange(len(LOG)), weights))
+    weighed = LOG.changed(weights=weights)
+    values = [evaluate(WORLD.policy, log, estimator="ips").value for log in (twice, weighed)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+class Arm:
+    """Always plays one arm."""
+
+    def __init__(self, arm: int) -> None:
+        self.arm = arm
+
+    def propensities(self, x: FloatArray) -> FloatArray:
+        return np.asarray(np.eye(3)[self.arm])
+
+
+def test_arms_that_were_never_served_are_refused_with_their_rounds() -> None:
+    two = LOG.take(LOG.arms < 2)
+    share = f"{len(two)} of {len(two)} rounds"
+    message = rf"Arm plays what the log could not serve in {share} \(rows 0, 1, 2, 3, 4, …; no reward"
+    with pytest.raises(NoSupport, match=message) as refused:
+        evaluate(Arm(2), two)
+    assert "no reward of arm 'c' is in the log" in str(refused.value)
+    assert refused.value.rows == tuple(range(len(two)))
+    evaluate(Arm(1), two)  # which it can answer
+
+
+def test_arms_whose_rewards_never_came_are_refused() -> None:
+    lost = LOG.changed(rewards=np.where(LOG.arms == 2, np.nan, LOG.rewards))
+    with pytest.raises(NoSupport, match="no reward of arm 'c' is in the log"):
+        evaluate(Arm(2), lost)
+
+
+def test_certain_rounds_are_refused_where_the_policy_may_differ() -> None:
+    certain = LOG.changed(propensities=np.where(np.arange(len(LOG)) % 100 == 7, 1.0, LOG.propensities))
+    wanted = tuple(row for row in (7, 107, 207) if LOG.arms[row] != 1)
+    assert wanted
+    with pytest.raises(NoSupport, match="served its arm with propensity 1") as refused:
+        evaluate(Arm(1), certain)
+    assert refused.value.rows == wanted
+    with pytest.raises(NoSupport) as refused:  # the rows of the whole log, not of a part
+        evaluate(Arm(1), [certain.take(np.arange(100)), certain.take(np.arange(100, 300))])
+    assert refused.value.rows == wanted
+    evaluate(Arm(1), certain, estimator="dm")  # whose model answers
+
+
+def test_wrong_propensities_are_doubted() -> None:
+    log = WORLD.log(2000, np.random.default_rng(0))
+    found = evaluate(RandomPolicy(3), log.changed(propensities=0.5))
+    assert "the mean ratio is 0.667" in found.support.doubt
+    assert found.support.doubt in str(found)
+    assert "doubt" not in evaluate(RandomPolicy(3), log)._repr_html_()
+
+
+def refused(message: str, policy: Any = WORLD.policy, log: Any = LOG, **options: Any) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        untyped(evaluate)(policy, log, **options)
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    refused("estimator is 'best', wanted one of 'ips'", estimator="best")
+    refused("interval is 'exact', wanted one of 'normal'", interval="exact")
+    refused("level is 1, wanted a number above 0 and below 1", level=1.0)
+    refused("folds is 1, wanted a whole number of at least 2", folds=1)
+    refused("there is no option 'fold', wanted one of estimator", fold=3)
+    refused("threshold is given for 'dr', wanted it for 'switch_dr' only", estimator="dr", threshold=2.0)
+    refused("reward_range is None, 'sequence' wanted the least", interval="sequence")
+    refused(r"reward_range is \(1, 0\), wanted two numbers that rise", reward_range=(1, 0))
+    bounds: Any = {"interval": "bernstein", "reward_range": (0.0, 1.0)}
+    refused("interval is 'bernstein' for 'snips'", estimator="snips", **bounds)
+    refused("interval is 'bernstein' for a policy that learns", learns=True, **bounds)
+    refused("is outside reward_range, wanted 0 to 0.5", interval="bernstein", reward_range=(0.0, 0.5))
+    refused("wanted at most max_ratio, 1.5", **bounds, max_ratio=1.5)
+    refused("wanted weights of 1", log=LOG.changed(weights=2.0), **bounds)
+    refused("rewards are missing, and interval is 'sequence'", log=GAPS, **{**bounds, "interval": "sequence"})
+    refused("reward_model is 3, wanted a scikit-learn model with fit and predict", reward_model=3)
+    refused("log is a int, wanted LoggedRounds", log=3)
+    refused("log has a str, wanted LoggedRounds", log=["x"])
+    refused("log has no rounds", log=[])
+    refused("wanted the same", log=[LOG, LOG.changed(arm_names=["d", "e", "f"])])
+    refused("is the class RandomPolicy, wanted an object of it", policy=RandomPolicy)
+    refused("sees z before it chooses", policy=LinUCBOracle(3, LOG.dim_x, LOG.dim_z))
+    refused("has no propensities", policy=3)
+    refused(r"the policy has arms \(0, 1\), wanted 0 to 2", policy=RandomPolicy(2))
+    refused("the log's weights are 0 in all rounds", log=LOG.changed(weights=0.0))
+
+
+def test_probabilities_that_are_none_are_refused() -> None:
+    for wrong in (np.full(3, 0.5), np.array([2.0, -1.0, 0.0]), np.full(3, np.nan), np.ones(1)):
+        policy = Recorder()
+        policy.propensities = lambda x, wrong=wrong: wrong  # type: ignore[method-assign,misc]
+        refused("the propensities of Recorder at row 0 are", policy=policy)
+
+
+def test_names_of_policies_are_checked() -> None:
+    coin = RandomPolicy(3)
+    for policies, message in (
+        ([coin, coin], "two policies are of one class"),
+        ({"as served": coin}, "wanted names other than 'as served'"),
+        ({}, "wanted names other than"),
+        (coin, "policies is a RandomPolicy, wanted a mapping"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            untyped(compare)(policies, LOG)
+    with pytest.raises(InvalidInput, match="to is 'x', wanted one of as served, coin"):
+        compare({"coin": coin}, LOG, to="x")
+
+
+def test_tables_and_forest(tmp_path: Path) -> None:
+    found = compare({"<rule>": WORLD.policy, "coin": RandomPolicy(3)}, GAPS)
+    lines = str(found).splitlines()
+    missing = int(np.isnan(GAPS.rewards).sum())
+    assert lines[0] == f"dr_followups, 0.95 normal intervals, 300 rounds, {missing} rewards missing"
+    assert [line.split("  ")[0] for line in lines[1:5]] == ["policy", "as served", "<rule>", "coin"]
+    page = found._repr_html_()
+    assert page.count("<tr>") == 4
+    assert "&lt;rule&gt;" in page
+    assert "<rule>" not in page
+    drawn = found.forest(tmp_path / "forest.png")
+    assert (tmp_path / "forest.png").stat().st_size > 5000
+    assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["coin", "<rule>", "as served"]
+    alone = evaluate(WORLD.policy, LOG)
+    assert isinstance(alone, Evaluation)
+    assert len(str(alone).splitlines()) == 3
+
+
+def test_models_of_the_callers_own() -> None:
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    mean: Any = {"reward_model": DummyRegressor(), "arrival_model": DummyClassifier(strategy="prior")}
+    found = evaluate(WORLD.policy, GAPS, **mean)
+    assert not np.array_equal(found.terms, evaluate(WORLD.policy, GAPS).terms)
+    assert evaluate(WORLD.policy, LOG, estimator="dm", reward_model=DummyRegressor()).error < 0.02
+
+
+def test_logs_without_z_and_of_few_rows_work() -> None:
+    few = LoggedRounds(
+        x=np.ones((3, 1)), z=np.empty((3, 0)), arms=[0, 1, 0], rewards=[1.0, np.nan, 0.0], propensities=0.5
+    )
+    rewards = few.changed(rewards=[1.0, 0.5, 0.0])
+    assert evaluate(RandomPolicy(2), rewards).value == pytest.approx(0.5, abs=0.5)
+    with pytest.raises(NoSupport):
+        evaluate(RandomPolicy(2), few)
