@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from postserve import Evaluation, LoggedRounds, evaluate
-from postserve.evaluation import missing_weights, sequence
+from postserve.evaluation import dr_followups, missing_weights, sequence
+from postserve.evaluation.columns import columns
 from postserve.evaluation.intervals import Kind, interval
 from postserve.evaluation.results import term_range
+from postserve.evaluation.settings import checked
 from postserve.types import FloatArray, IntArray
 
 POINTS, DIM_X, N_ARMS = 500, 3, 3
@@ -143,7 +145,8 @@ def spread(worth: float, logs: int, n: int = 1000) -> dict[str, tuple[float, flo
     world = World(worth=worth)
     truth = world.value(world.policy)
     names = ("dr, no gaps", "dr_followups", "dr, rows weighted", "dr, complete rows")
-    off: dict[str, list[float]] = {name: [] for name in names}
+    without_z = "dr, terms weighted"
+    off: dict[str, list[float]] = {name: [] for name in (*names, without_z)}
     for seed in range(logs):
         whole = world.log(n, np.random.default_rng([2, seed]))
         log = world.log(n, np.random.default_rng([2, seed]), gaps=1.0)
@@ -151,6 +154,11 @@ def spread(worth: float, logs: int, n: int = 1000) -> dict[str, tuple[float, flo
         for name, rounds in zip(names, (whole, log, weighted, log), strict=True):
             estimator: Any = name.partition(",")[0]
             off[name].append(evaluate(world.policy, rounds, estimator=estimator, seed=seed).value - truth)
+        found = columns({"policy": world.policy}, [log], checked({"seed": seed}))
+        models = (found.direct["policy"], found.predicted, found.predicted, found.arrival)  # m is q: no z
+        off[without_z].append(
+            float(dr_followups(found.rewards, found.ratios["policy"], *models).mean()) - truth
+        )
     return {
         name: (float(np.mean(each)), float(np.std(each) / math.sqrt(logs)), float(np.std(each)))
         for name, each in off.items()
