@@ -149,6 +149,7 @@ THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/th
         "docs/figures.md",
         "docs/data.md",
         "docs/logs.md",
+        "docs/evaluation.md",
         "CONTRIBUTING.md",
         *THEORY,
     ],

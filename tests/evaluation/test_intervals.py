@@ -13,14 +13,18 @@ from benchmarks.evaluation_coverage import LEVEL, UNIT, World, covered, covered_
 from postserve import evaluate
 from postserve.evaluation.intervals import Kind, Range, bernstein, bootstrap, normal, sequence
 
-LOGS = 150
+LOGS = 100
 FOUR_ERRORS = 4.0 * math.sqrt(LEVEL * (1.0 - LEVEL) / LOGS)
 
 
 @pytest.mark.parametrize(
-    ("estimator", "rounds", "gaps"), [("ips", 400, 0.0), ("dr", 400, 0.0), ("dr_followups", 1000, 0.5)]
+    ("estimator", "rounds", "gaps", "least"),
+    [("ips", 420, 0.0, 90), ("dr", 420, 0.0, 90), ("dr_followups", 5000, 0.5, 470)],
 )
-def test_intervals_hold_the_truth_as_often_as_they_say(estimator: Any, rounds: int, gaps: float) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(
+    estimator: Any, rounds: int, gaps: float, least: float
+) -> None:
+    """From as many effective rounds on as docs/evaluation.md says."""
     world = World(worth=2.0)
     truth, effective = world.value(world.policy), 0.0
     kinds: tuple[Kind, ...] = ("normal", "bootstrap", "bernstein")
@@ -31,7 +35,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(estimator: Any, rounds: i
         for kind in kinds:
             held[kind] += covered(found, kind, truth, seed)
         effective += found.support.effective_rounds / LOGS
-    assert effective > 80  # from which on docs/evaluation.md says so
+    assert effective >= least
     for kind in ("normal", "bootstrap"):
         assert abs(held[kind] / LOGS - LEVEL) <= FOUR_ERRORS, kind
     assert held["bernstein"] / LOGS >= LEVEL
