@@ -1,7 +1,7 @@
 """The command line: arguments only."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 try:
     import typer
@@ -32,6 +32,7 @@ DATA = "The folder of the real data sets."
 DATA_DEFAULT = "$POSTSERVE_DATA, or where `postserve data fetch` keeps them"
 OUT = "The folder for results; finished cells there are not run again."
 OWN = "each figure's own, see `postserve list`"
+ESTIMATOR = "dr_followups, dr, switch_dr, ips, snips, dm or replay."
 
 
 @app.command()
@@ -56,6 +57,34 @@ def reproduce(
         if "all" in names:
             show_left_out(data, console)
         run_and_show(plans, out or Path("out/quick" if quick else "out"), engine, console)
+
+
+@app.command()
+def evaluate(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="A Parquet file of decisions, or a folder of them.")
+    ],
+    policy: Annotated[list[Path], typer.Option(help="A saved policy; again for each one more.")],
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="The policies' arms, in order.", show_default="those of the log, in rising order"),
+    ] = None,
+    estimator: Annotated[str, typer.Option(help=ESTIMATOR)] = "dr_followups",
+    interval: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    level: Annotated[float, typer.Option(help="With which probability an interval holds.")] = 0.95,
+    learns: Annotated[
+        bool, typer.Option("--learns", help="Let them learn from the log on their way.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="The folder for the table and the picture.")] = Path(
+        "out/evaluation"
+    ),
+) -> None:
+    """Compare saved policies on a log: what each would have earned, with intervals."""
+    with errors_in_one_line():
+        from postserve.evaluation.saved import evaluate_and_show
+
+        options: Any = {"estimator": estimator, "interval": interval, "level": level, "learns": learns}
+        evaluate_and_show(log, policy, arm or (), out, **options)
 
 
 @app.command("list")
