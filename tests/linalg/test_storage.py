@@ -11,8 +11,19 @@ import numpy as np
 import pytest
 
 from postserve import LinUCB
+from postserve.changes import commit
 from postserve.linalg import forms
-from postserve.linalg.kernels.models import N_ARRAYS, N_MODELS, ROW_ROOM, Storage, arrays_at
+from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.models import (
+    DENSE_COUNT,
+    N_ARRAYS,
+    N_MODELS,
+    OWNER,
+    ROW_COUNT,
+    ROW_ROOM,
+    Storage,
+    arrays_at,
+)
 from postserve.linalg.regressions import Regressions
 from postserve.types import Model
 
@@ -87,3 +98,19 @@ def test_arrays_that_kernels_could_not_use_are_refused(spoil: object) -> None:
     storage = forms.add_cold(forms.empty(2, 2), 5)._replace(tally=tally)
     with pytest.raises(RuntimeError, match="not writeable or not in order"):
         _ = storage.where
+
+
+@pytest.mark.parametrize("rows", [1, 40])  # with its rows, and dense
+def test_an_old_storage_never_sees_a_model_that_was_added_later(rows: int) -> None:
+    """A reader may hold it while an arm is added and learnt: it has no room for that arm's numbers."""
+    models, rng, U = regressions(), np.random.default_rng(1), np.ones((1, 4))
+    old, everyone = models.storage, np.arange(3)
+    before = models.average(U, everyone)
+    commit([models.adding()])
+    for _ in range(rows):
+        models.learn(3, rng.normal(size=4), rng.normal(size=2))
+    assert old.links[: old.counts[ROW_COUNT], OWNER].max(initial=0) < 3
+    assert old.owner[: old.counts[DENSE_COUNT]].max(initial=0) < 3
+    means = np.empty((3, 2))
+    kernels.average(U, everyone, np.empty(3), means, old.where)
+    assert np.array_equal(means, before)

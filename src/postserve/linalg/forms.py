@@ -90,11 +90,14 @@ def diagonal(packed: FloatArray, dim: int) -> FloatArray:
 
 
 def add_cold(storage: Storage, n_models: int) -> Storage:
-    """Append models without rows."""
+    """Append models without rows.
+
+    Who still reads the old storage has no room for them, so their rows must not be counted there.
+    """
     tally = np.zeros((len(storage.tally) + n_models, storage.tally.shape[1]))
     tally[: len(storage.tally)] = storage.tally
     place = np.concatenate([storage.place, np.full(n_models, COLD)])
-    return storage._replace(place=place, tally=tally)
+    return _apart(storage)._replace(place=place, tally=tally)
 
 
 def remove(storage: Storage, model: int) -> Storage:
