@@ -6,6 +6,7 @@ import numpy as np
 
 from postserve.data.columns import checked_table
 from postserve.data.finding import PathLike
+from postserve.data.follows import without_warning
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
 from postserve.types import BoolArray, FloatArray
@@ -42,16 +43,17 @@ def actg175(path: PathLike | None = None, *, reward: Literal["cd4", "no_event"] 
     columns = {name: table[name].to_numpy() for name in (*BASELINE, *FOLLOW_UPS, "cd496")}
     columns["no_event"] = np.where(_lost(table), np.nan, (table["days"] >= WEEKS_96).to_numpy())
     columns["arms"] = np.array(TREATMENTS, dtype=object)[table["arms"].to_numpy()]
-    return from_frame(
-        columns,
-        x=BASELINE,
-        z=FOLLOW_UPS,
-        arm="arms",
-        reward={"cd4": "cd496", "no_event": "no_event"}[reward],
-        propensity=1 / 4,
-        arms=TREATMENTS,
-        missing_reward="keep",
-    )
+    with without_warning():
+        return from_frame(
+            columns,
+            x=BASELINE,
+            z=FOLLOW_UPS,
+            arm="arms",
+            reward={"cd4": "cd496", "no_event": "no_event"}[reward],
+            propensity=1 / 4,
+            arms=TREATMENTS,
+            missing_reward="keep",
+        )
 
 
 def actg175_course(path: PathLike | None = None) -> FloatArray:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from postserve.data.columns import checked_table
 from postserve.data.finding import PathLike
+from postserve.data.follows import without_warning
 from postserve.data.frame import from_frame
 from postserve.data.rounds import LoggedRounds
 from postserve.validation import one_of
@@ -33,13 +34,14 @@ def hillstrom(
     """
     one_of("reward", reward, ("spend", "conversion"))
     table = checked_table("hillstrom", path, ROWS, TYPES)
-    return from_frame(
-        table,
-        x=["recency", "history", "mens", "womens", "newbie", "zip_code", "channel"],
-        z="visit",
-        arm="segment",
-        reward=reward,
-        propensity=1 / 3,
-        arms=ARMS,
-        categories=["zip_code", "channel"],
-    )
+    with without_warning():
+        return from_frame(
+            table,
+            x=["recency", "history", "mens", "womens", "newbie", "zip_code", "channel"],
+            z="visit",
+            arm="segment",
+            reward=reward,
+            propensity=1 / 3,
+            arms=ARMS,
+            categories=["zip_code", "channel"],
+        )
