@@ -25,6 +25,7 @@ from postserve import (
     replay,
 )
 from postserve.conformance.tools import same, snapshot
+from postserve.evaluation import missing_weights
 from postserve.evaluation.settings import ESTIMATORS
 from postserve.types import FloatArray
 
@@ -313,3 +314,19 @@ def test_logs_without_z_and_of_few_rows_work() -> None:
     assert evaluate(RandomPolicy(2), rewards).value == pytest.approx(0.5, abs=0.5)
     with pytest.raises(NoSupport):
         evaluate(RandomPolicy(2), few)
+
+
+def test_rounds_whose_z_is_missing_count_and_teach_what_they_can() -> None:
+    rng, n = np.random.default_rng(0), 800
+    x, arms = rng.normal(size=(n, 2)), rng.integers(2, size=n)
+    z = x[:, :1] + rng.normal(size=(n, 1))
+    rewards = np.where(arms == 1, 1.0, -1.0) * z[:, 0]
+    z[rng.random(n) < 0.3] = np.nan
+    rewards[rng.random(n) < 0.3] = np.nan
+    log = LoggedRounds(x=x, z=z, arms=arms, rewards=rewards, propensities=0.5)
+    found = evaluate(PoLinUCB(2, RidgeMap(2, 1), missing_z="drop"), log, learns=True)
+    assert found.low < found.value < found.high
+    assert found.value > 0.3
+    assert np.isfinite(missing_weights(log)).all()
+    with pytest.raises(InvalidInput, match="z is None"):
+        evaluate(PoLinUCB(2, RidgeMap(2, 1)), log, learns=True)

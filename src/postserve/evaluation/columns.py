@@ -130,10 +130,11 @@ def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> Floa
         chances[row] = pi
         if learns:
             z, arm, reward = log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
-            if np.isnan(reward):
+            lost = bool(np.isnan(z).any())
+            if not np.isnan(reward):
+                policy.update(x, arm, None if lost else z, reward)
+            elif not lost:
                 policy.observe(x, arm, z)
-            else:
-                policy.update(x, arm, z, reward)
     return chances
 
 

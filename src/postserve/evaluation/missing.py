@@ -12,6 +12,15 @@ LEAST = 0.05
 """The least probability: no row counts for more than twenty."""
 
 
+def marked_z(log: LoggedRounds) -> FloatArray:
+    """z for models of a log: where it is missing, the columns' means, and a 1 in a column of its own."""
+    lost = np.isnan(log.z).any(axis=1)
+    if not lost.any():
+        return log.z
+    means = log.z[~lost].mean(axis=0) if not lost.all() else np.zeros(log.dim_z)
+    return np.column_stack([np.where(lost[:, None], means, log.z), lost])
+
+
 def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> FloatArray:
     """1 over the probability that a row has a reward, given x, z and the arm; 0 for rows without one.
 
@@ -39,7 +48,7 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
     if not seen.any():
         raise InvalidInput("no reward of the log ever came, wanted at least one")
     more = np.empty((len(log), 0)) if also is None else matrix("also", also, len(log), None)
-    columns = np.hstack([log.x, log.z, more])
+    columns = np.hstack([log.x, marked_z(log), more])
     scale = columns.std(axis=0)
     columns = (columns - columns.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
     known = np.hstack([columns, np.eye(log.n_arms)[log.arms]])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from postserve.data.rounds import LoggedRounds
 from postserve.evaluation.estimators import complete
 from postserve.evaluation.intervals import Range
-from postserve.evaluation.missing import LEAST
+from postserve.evaluation.missing import LEAST, marked_z
 from postserve.types import FloatArray, IntArray
 
 Split = tuple[IntArray, IntArray]
@@ -99,7 +99,7 @@ def predictions(
     """
     n = len(log)
     came = ~np.isnan(log.rewards)
-    u = np.hstack([log.x, log.z])
+    u = np.hstack([log.x, marked_z(log)])
     with_arm = np.hstack([u, np.eye(log.n_arms)[log.arms]])
     direct, arrival = np.zeros((len(chances), n)), np.ones(n)
     predicted, completed = np.zeros(n), np.zeros(n)

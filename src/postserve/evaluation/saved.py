@@ -35,7 +35,7 @@ def compare_saved(
         )
     x_encoder, z_encoder = (_common(loaded, side) for side in ("x_features", "z_features"))
     rounds = decisions.rounds(x_encoder, z_encoder, arm_names=list(arms) or None)
-    return compare(loaded, list(rounds), **options)
+    return compare(loaded, rounds, **options)
 
 
 def evaluate_and_show(

@@ -50,6 +50,7 @@ def fit_log(
         raise InvalidInput(f"log is a {type(log).__name__}, wanted a DecisionLog or LoggedRounds")
     if not isinstance(policy, Persistent) or not hasattr(policy, "update_batch"):
         raise InvalidInput(f"policy is {policy!r:.60}, wanted a policy that can be saved")
+    learner: Any = policy
     workers = _workers(engine)
     parts = workers if parts is None else integer("parts", parts, least=1)
     if parts > 1:
@@ -60,12 +61,12 @@ def fit_log(
     else:
         size = math.ceil(len(log) / parts)
         ranges = [(start, min(start + size, len(log))) for start in range(0, len(log), size)]
-        total: Any = _untaught(policy)
+        total = _untaught(policy)
         with open_engine(engine) as run_all:
             for learnt in run_all(partial(_part, total, source, rows), ranges):
                 total.merge(learnt)
-        policy.merge(total)  # type: ignore[attr-defined]
-    policy.refit_prior()  # type: ignore[attr-defined]
+        learner.merge(total)
+    learner.refit_prior()
     return policy
 
 
@@ -107,10 +108,10 @@ def _require_sums(policy: Any) -> None:
         raise InvalidInput(f"{type(policy).__name__} cannot learn parts side by side: {why}, or parts=1")
 
 
-def _untaught(policy: P) -> P:
+def _untaught(policy: Any) -> Any:
     """A policy with the same settings and arms that has learnt nothing."""
-    twin: P = _made_anew(policy)
-    if twin.arms != policy.arms:  # type: ignore[attr-defined]
+    twin = _made_anew(policy)
+    if twin.arms != policy.arms:
         raise InvalidInput("the policy's arms have changed since it was made, wanted parts=1")
     return twin
 
@@ -122,11 +123,11 @@ def _made_anew(value: Any) -> Any:
     return [_made_anew(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _part(policy: P, log: _Source, rows: int, part: tuple[int, int]) -> P:
+def _part(policy: Any, log: _Source, rows: int, part: tuple[int, int]) -> Any:
     """What a worker does: teach a copy one part of the log."""
-    twin: Any = _untaught(policy)
+    twin = _untaught(policy)
     _teach(twin, log, *part, rows)
-    return twin  # type: ignore[no-any-return]
+    return twin
 
 
 def _teach(policy: Any, log: _Source, start: int, stop: int, rows: int) -> None:
