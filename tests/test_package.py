@@ -150,6 +150,7 @@ THEORY = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/th
         "docs/data.md",
         "docs/logs.md",
         "docs/evaluation.md",
+        "docs/diagnosis.md",
         "CONTRIBUTING.md",
         *THEORY,
     ],

@@ -19,6 +19,8 @@ from postserve.data import Encoder as Encoder
 from postserve.data import LoggedRounds as LoggedRounds
 from postserve.data import from_frame as from_frame
 from postserve.data.log import DecisionLog as DecisionLog
+from postserve.diagnosis import Diagnosis as Diagnosis
+from postserve.diagnosis import diagnose as diagnose
 from postserve.environments import ActionDependentEnvironment as ActionDependentEnvironment
 from postserve.environments import CatalogueEnvironment as CatalogueEnvironment
 from postserve.environments import DecisionSetEnvironment as DecisionSetEnvironment

@@ -87,6 +87,24 @@ def evaluate(
         evaluate_and_show(log, policy, arm or (), out, **options)
 
 
+@app.command()
+def diagnose(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="A Parquet file of decisions, or a folder of them.")
+    ],
+    rows: Annotated[int, typer.Option(help="How many rounds to look at, at random.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of all that is random.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the page and the numbers.")] = Path(
+        "out/diagnosis"
+    ),
+) -> None:
+    """Say whether follow-ups will help on a log, how, and what argues against it."""
+    with errors_in_one_line():
+        from postserve.diagnosis.showing import diagnose_and_show
+
+        diagnose_and_show(log, rows, seed, out, Console())
+
+
 @app.command("list")
 def list_figures() -> None:
     """Name the figures that can be reproduced."""

@@ -312,6 +312,7 @@ def test_every_public_class_is_checked() -> None:
         "DecisionLog",
         "Decisions",
         "Description",
+        "Diagnosis",
         "Encoder",
         "Evaluation",
         "LoggedRounds",

@@ -1,0 +1,72 @@
+"""From answers to advice."""
+
+from collections.abc import Mapping, Sequence
+
+from postserve.data.rounds import LoggedRounds
+from postserve.diagnosis.features import CODE
+from postserve.diagnosis.findings import Finding, Objection, Verdict
+from postserve.diagnosis.gains import Gain, Plan
+from postserve.diagnosis.questions import MATERIAL
+
+MUCH = 0.3
+"""From which share of LinUCB's regret on a saving is much."""
+LITTLE = 0.03
+"""Below this share it is none."""
+
+
+def verdict(findings: Sequence[Finding], gains: Mapping[str, Gain]) -> Verdict:
+    """Whether follow-ups help, by the gain with the log's own delays if rewards are late there."""
+    numbers = {each.name: each.numbers for each in findings}
+    if (
+        not gains
+        or numbers["worth"]["beyond"]["low"] <= 0.0
+        or numbers["worth"]["beyond"]["value"] < MATERIAL
+    ):
+        return "no"
+    found = gains["late" if numbers["lateness"]["late"] else "now"]
+    if found.saved_low > 0.0 and found.saved >= LITTLE:
+        return "much" if found.saved >= MUCH else "a little"
+    return "no" if found.saved_high < MUCH else "unclear"
+
+
+def advice(helps: Verdict, gains: Mapping[str, Gain], raised: Sequence[Objection]) -> str:
+    """The answer in a few sentences."""
+    if not gains:
+        return "No: no column of z is left that came after serving and is not the reward itself."
+    now, late = gains["now"], gains["late"]
+    words = {
+        "much": "Yes, much: follow-ups save",
+        "a little": "Yes, a little: follow-ups save",
+        "no": "No: follow-ups save",
+        "unclear": "It cannot be told from this log: follow-ups save",
+    }[helps]
+    words += (
+        f" {_saving(now)} of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log,"
+    )
+    words += f" and {_saving(late)} if rewards come {late.reward_delay:,.0f} rounds late."
+    grave = sorted({each.kind for each in raised if each.grave})
+    if grave:
+        return (
+            f"Do not trust this log before its objections are met ({', '.join(grave)}). As it stands: {words}"
+        )
+    return words
+
+
+def _saving(found: Gain) -> str:
+    return f"{found.saved:.0%} [{found.saved_low:.0%}, {found.saved_high:.0%}]"
+
+
+def code(rounds: LoggedRounds, plan: Plan) -> str:
+    """The suggested policy, as Python."""
+    made = "HybridMap" if plan.own else "RidgeMap"
+    imports, features, option = CODE.get(plan.features, ("", "", ""))
+    options = "" if plan.model == "disjoint" else ', model="hybrid"'
+    options += ', optimism="posterior"' if plan.own else ""
+    lines = [
+        imports,
+        f"from postserve import {made}, PoLinUCB",
+        features,
+        f"phi_hat = {made}({rounds.dim_x}, {rounds.dim_z}{option})",
+        f"policy = PoLinUCB({rounds.n_arms}, phi_hat{options})",
+    ]
+    return "\n".join(part for part in lines if part)

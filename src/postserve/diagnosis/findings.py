@@ -1,0 +1,33 @@
+"""What a diagnosis says: answers to questions, and objections."""
+
+from typing import Any, Literal, NamedTuple
+
+Verdict = Literal["much", "a little", "no", "unclear"]
+
+
+class Finding(NamedTuple):
+    """One question, its answer in words, and the numbers behind it, from which its picture is drawn."""
+
+    name: str
+    question: str
+    answer: str
+    numbers: dict[str, Any]
+
+
+class Objection(NamedTuple):
+    """What argues against the answer; while a `grave` one stands, the answer should not be trusted."""
+
+    kind: str
+    grave: bool
+    text: str
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """A few names and how many more there are.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -1,0 +1,191 @@
+"""What follow-ups would gain: policies play against each other in rounds resampled from the log.
+
+A world is made from rows drawn from the log with replacement. Lines are fitted to them, shrunk towards what
+the arms share, for z in the features of x and for the reward in (x, z). A round is one of the rows: its x,
+what the lines say for every arm, and the row's own residuals of z and of the reward; for the arm that was
+served, that is what happened. The spread over worlds is what the log leaves open.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from postserve.context_maps import HybridMap, RidgeMap
+from postserve.data.rounds import LoggedRounds
+from postserve.diagnosis.features import rows_of
+from postserve.diagnosis.predicting import ridge
+from postserve.diagnosis.sample import Sample
+from postserve.experiments.runner import simulate
+from postserve.policies import LinUCB, PoLinUCB
+from postserve.types import FloatArray, IntArray, Rounds
+
+WORLDS, RUNS = 12, 6
+HORIZON = 600
+POINTS = 50
+FEW = 10
+"""With fewer rows an arm has no line of its own."""
+SUGGESTED, WITHOUT = "suggested", "LinUCB(x)"
+
+
+class Gain(NamedTuple):
+    """Reward per round that the suggested policy earns above LinUCB(x), over worlds, with a 95% interval.
+
+    `saved` is the share of LinUCB's regret that it saves; `curves` are mean regrets by policy, at `rounds`.
+    """
+
+    value: float
+    low: float
+    high: float
+    saved: float
+    saved_low: float
+    saved_high: float
+    z_delay: float
+    reward_delay: float
+    rounds: list[int]
+    curves: dict[str, list[float]]
+
+
+class Plan(NamedTuple):
+    """The suggested policy: the features of phi, whether arms have their own, and the model of the arms."""
+
+    features: str
+    own: bool
+    model: Literal["disjoint", "hybrid"]
+
+    def policy(self, rounds: LoggedRounds, features: Any) -> PoLinUCB:
+        """An untaught one."""
+        make = HybridMap if self.own else RidgeMap
+        phi_hat = make(rounds.dim_x, rounds.dim_z, features=features)
+        return PoLinUCB(
+            rounds.n_arms, phi_hat, model=self.model, optimism="posterior" if self.own else "plugin"
+        )
+
+
+def horizon_of(sample: Sample) -> int:
+    """How many rounds are played: as many as there are complete ones, and not more than it takes to see."""
+    return min(HORIZON, int(sample.complete.sum()))
+
+
+class Resampled:
+    """One world: rounds with every arm's z and reward."""
+
+    def __init__(
+        self, x: FloatArray, phi: FloatArray, means: FloatArray, beta: FloatArray, left: Any
+    ) -> None:
+        self.dim_x, self.dim_z, self.n_arms = x.shape[1], phi.shape[2], phi.shape[1]
+        self._x, self._phi, self._means, self._beta = x, phi, means, beta
+        self._z_left, self._reward_left = left
+
+    def rounds(self, n: int, rng: np.random.Generator) -> Rounds:
+        """n of the rows."""
+        rows = rng.integers(len(self._x), size=n)
+        noise = self._z_left[rows]
+        means = self._means[rows]
+        rewards = means + noise @ self._beta.T + self._reward_left[rows][:, None]
+        return Rounds(self._x[rows], self._phi[rows] + noise[:, None, :], rewards, means)
+
+
+def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.Generator) -> Resampled:
+    """A world from complete rows, drawn with replacement; without `own`, all arms have one phi."""
+    rows = rng.choice(np.flatnonzero(sample.complete), size=int(sample.complete.sum()))
+    rounds, n_arms = sample.rounds, sample.rounds.n_arms
+    x, z, arms, f = rounds.x[rows], rounds.z[rows], rounds.arms[rows], features[rows]
+    of_z = [fit_lines(f, arms if own else np.zeros_like(arms), column, n_arms) for column in z.T]
+    phi = np.stack([weights[:, :-1] @ f.T + weights[:, -1:] for weights in of_z], axis=-1).swapaxes(0, 1)
+    w = fit_lines(np.hstack([x, z]), arms, rounds.rewards[rows], n_arms)
+    beta = w[:, rounds.dim_x : -1]
+    means = x @ w[:, : rounds.dim_x].T + np.einsum("naz,az->na", phi, beta) + w[:, -1]
+    at = np.arange(len(rows))
+    z_left = z - phi[at, arms]
+    reward_left = rounds.rewards[rows] - means[at, arms] - (z_left * beta[arms]).sum(axis=1)
+    return Resampled(x, phi, means, beta, (z_left, reward_left))
+
+
+def fit_lines(inputs: FloatArray, arms: IntArray, targets: FloatArray, n_arms: int) -> FloatArray:
+    """Weights and intercept of each arm: a common line, and what the arm's own rows say beyond it.
+
+    Both are ridge regressions whose ridge is chosen on held-out rows; where arms do not differ, the second is
+    all but zero. An arm with hardly any rows has the common line.
+    """
+    centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    rows = (inputs - centre) / scale
+    common = ridge().fit(np.hstack([rows, np.eye(n_arms)[arms]]), targets)
+    slopes = np.tile(common.coef_[: inputs.shape[1]], (n_arms, 1))
+    left = targets - rows @ common.coef_[: inputs.shape[1]]
+    levels = np.full(n_arms, left.mean())
+    for arm in range(n_arms):
+        mine = arms == arm
+        if np.count_nonzero(mine) < FEW:
+            continue
+        own = ridge().fit(rows[mine], left[mine])
+        slopes[arm] += own.coef_
+        levels[arm] = own.intercept_
+    slopes = slopes / scale
+    return np.hstack([slopes, (levels - slopes @ centre)[:, None]])
+
+
+class Remembered:
+    """Features of the log's own rows, which are computed once: the worlds have no other x."""
+
+    def __init__(self, x: FloatArray, rows: FloatArray) -> None:
+        self._rows: dict[bytes, FloatArray] = {key.tobytes(): row for key, row in zip(x, rows, strict=True)}
+        self._unknown = np.zeros(rows.shape[1])
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self._rows.get(x.tobytes(), self._unknown)
+
+
+def gains(
+    sample: Sample, plan: Plan, delays: Mapping[str, tuple[float, float]], rng: np.random.Generator
+) -> dict[str, Gain]:
+    """Play in the same worlds with each of these delays of z and rewards, in rounds."""
+    rounds, horizon = sample.rounds, horizon_of(sample)
+    rows = rows_of(plan.features, rounds.x)
+    known = None if plan.features == "line" else Remembered(rounds.x, rows)
+    at = np.unique(np.linspace(1, horizon, POINTS).astype(int)) - 1
+    curves: dict[str, dict[str, list[FloatArray]]] = {name: {} for name in delays}
+    for number in range(WORLDS):
+        world: Any = make_world(sample, rows, plan.own, rng)  # `simulate` asks it for rounds only
+        for name, (z_delay, reward_delay) in delays.items():
+            for run in range(RUNS):
+                policies: dict[str, Any] = {
+                    SUGGESTED: plan.policy(rounds, known),
+                    WITHOUT: LinUCB(rounds.n_arms, rounds.dim_x, model=plan.model),
+                }
+                for title, policy in policies.items():
+                    seed = number * RUNS + run
+                    played = simulate(
+                        policy, world, horizon, seed, z_delay=z_delay, reward_delay=reward_delay
+                    )
+                    curves[name].setdefault(title, []).append(played.regret[at])
+    return {name: _gain(curves[name], at + 1, delays[name]) for name in delays}
+
+
+def _gain(curves: dict[str, list[FloatArray]], at: IntArray, delays: tuple[float, float]) -> Gain:
+    ends = {name: np.array([curve[-1] for curve in each]) for name, each in curves.items()}
+    gained = (ends[WITHOUT] - ends[SUGGESTED]) / at[-1]
+    value, low, high = _interval(gained.reshape(WORLDS, RUNS))
+    lost = float(ends[WITHOUT].mean()) / at[-1]
+    saved = [each / lost if lost > 0.0 else 0.0 for each in (value, low, high)]
+    means = {name: np.mean(each, axis=0).tolist() for name, each in curves.items()}
+    return Gain(value, low, high, saved[0], saved[1], saved[2], delays[0], delays[1], at.tolist(), means)
+
+
+def _interval(values: FloatArray) -> tuple[float, float, float]:
+    """The mean, and 95% for what it would be with endless runs in the world that the log came from.
+
+    Worlds differ as far as the log leaves open, which more of them would not make less; runs within a world
+    differ by luck, which more would.
+    """
+    worlds, runs = values.shape
+    means = values.mean(axis=1)
+    luck = float(values.var(axis=1, ddof=1).mean()) / runs
+    between = float(means.var(ddof=1))
+    error = math.sqrt(max(between - luck, 0.0) + between / worlds)
+    width = float(student.ppf(0.975, worlds - 1)) * error
+    mean = float(means.mean())
+    return mean, mean - width, mean + width

@@ -1,0 +1,245 @@
+"""What argues against an answer: logs that say something else than they seem to."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from postserve.diagnosis.findings import Objection, listed
+from postserve.diagnosis.predicting import (
+    Share,
+    beyond_chance,
+    difference,
+    held_out,
+    held_out_means,
+    line,
+    share,
+)
+from postserve.diagnosis.sample import Sample
+from postserve.types import BoolArray, FloatArray
+
+COPY = 0.98
+"""A column that alone explains so much of the reward is the reward."""
+KNOWN = 0.999
+"""A z of which a line in x explains so much was known before."""
+BINS = 50
+DRIFT = 0.01
+"""The least loss of R² from learning in the past that is worth a word."""
+COLLINEAR = 0.99
+RARE = 0.01
+"""Propensities below make a value noisy."""
+
+
+def copies_of_reward(sample: Sample) -> BoolArray:
+    """The columns of z that are the reward, or a function of it."""
+    rows = sample.complete
+    z, rewards = sample.rounds.z[rows], sample.rounds.rewards[rows]
+    return np.array([_by_bins(column, rewards) >= COPY for column in z.T], dtype=bool)
+
+
+def _by_bins(column: FloatArray, rewards: FloatArray) -> float:
+    """How much of the reward a step function of this column explains."""
+    ranks = np.searchsorted(np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1])), column)
+    counts = np.bincount(ranks)
+    means = np.bincount(ranks, rewards) / np.maximum(counts, 1)
+    whole = float(np.var(rewards))
+    return 1.0 - float(np.mean((rewards - means[ranks]) ** 2)) / whole if whole > 0.0 else 0.0
+
+
+def known_before(sample: Sample) -> BoolArray:
+    """The columns of z that were known before an arm was served: lines in x."""
+    rows = sample.has_z
+    x, z = sample.rounds.x[rows], sample.rounds.z[rows]
+    whole, left = np.var(z, axis=0), held_out(line, x, z).mean(axis=0)
+    return np.asarray(1.0 - left / np.where(whole > 0.0, whole, 1.0) >= KNOWN)
+
+
+def leaks(sample: Sample, copies: BoolArray, known: BoolArray) -> Iterator[Objection]:
+    """z that is the reward, or was there before."""
+    names = np.array(sample.rounds.z_names, dtype=object)
+    if copies.any():
+        yield Objection(
+            "leaked",
+            True,
+            f"{listed(names[copies].tolist())}: explains at least {COPY:.0%} of the reward alone, so it is "
+            "the reward under another name. It was left out below. If it comes earlier, use it as reward.",
+        )
+    if known.any():
+        yield Objection(
+            "leaked",
+            True,
+            f"{listed(names[known].tolist())}: a line in x, so it was known before serving. It was left out "
+            "below; give what it says as x.",
+        )
+    delays = sample.z_delays[~np.isnan(sample.z_delays)]
+    if len(delays) and np.mean(delays < 0.0) > 0.01:
+        yield Objection(
+            "leaked",
+            True,
+            f"z came before the decision in {np.mean(delays < 0.0):.0%} of rounds: what is known then is x.",
+        )
+
+
+def drift(sample: Sample) -> Iterator[Objection]:
+    """Whether what the first half of the log teaches still holds in the second."""
+    rounds = sample.rounds
+    inputs = np.hstack([rounds.x, sample.columns])
+    z_scale = np.nanstd(rounds.z, axis=0)
+    targets = {
+        "z": (inputs, rounds.z / np.where(z_scale > 0.0, z_scale, 1.0), sample.has_z),
+        "the reward": (_own_lines(sample), rounds.rewards[:, None], sample.has_reward),
+    }
+    for name, (columns, values, there) in targets.items():
+        lost = _loss_of_past(columns[there], values[there], rounds.arms[there])
+        if lost is not None and lost.low > 0.0 and lost.value >= DRIFT:
+            yield Objection(
+                "drift",
+                True,
+                f"In the second half of the log, lines from the first half explain {lost} less of {name} "
+                "than lines from the second. Let the policy forget (policy.forget), and trust recent rounds.",
+            )
+
+
+def _own_lines(sample: Sample) -> FloatArray:
+    x = sample.rounds.x - sample.rounds.x.mean(axis=0)
+    own = (sample.columns[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    return (
+        np.hstack([x, sample.columns, own]) if own.shape[1] <= len(x) / 10 else np.hstack([x, sample.columns])
+    )
+
+
+def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: np.ndarray) -> Share | None:
+    half = len(inputs) // 2
+    if half < 100:
+        return None
+    late, arms = targets[half:], arms[half:]
+    past = line().fit(inputs[:half], np.squeeze(targets[:half]))
+    by_past = (late - past.predict(inputs[half:]).reshape(late.shape)) ** 2
+    by_present = held_out(line, inputs[half:], late)
+    whole = held_out_means(late, arms)
+    found = difference(by_past.sum(axis=1), by_present.sum(axis=1), whole.sum(axis=1))
+    return Share(
+        found.value, found.error * 1.5
+    )  # two targets are looked at, and a false alarm costs an answer
+
+
+def selection(sample: Sample) -> Iterator[Objection]:
+    """Whether arms were served as often as their propensities say, and to the same x.
+
+    1{arm = a}/p has mean 1 given any x, if propensities are right and no row was left out because of what
+    followed. Rows that were kept by their outcome have too many of the arms that make such outcomes.
+    """
+    rounds = sample.rounds
+    x = rounds.x - rounds.x.mean(axis=0)
+    scale = x.std(axis=0)
+    x = np.hstack([np.ones((len(x), 1)), x[:, scale > 0.0] / scale[scale > 0.0]])
+    largest, where = 0.0, ""
+    tests = 0
+    for arm, name in enumerate(rounds.arm_names):
+        own = rounds.arms == arm
+        if np.count_nonzero(own) < 30:
+            continue
+        terms = (own / rounds.propensities - 1.0)[:, None] * x
+        error = terms.std(axis=0) / np.sqrt(len(x))
+        scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
+        tests += len(scores)
+        if scores.max() > largest:
+            largest = float(scores.max())
+            rounds_or_x = "often" if scores.argmax() == 0 else "often for some x"
+            where = f"arm {name} was not served as {rounds_or_x} as its propensities say"
+    if tests and largest > beyond_chance(tests):
+        yield Objection(
+            "selected",
+            True,
+            f"{where} ({largest:.0f} standard errors): either propensities are wrong, or rows were left out "
+            "because of what followed, such as rounds without a sale. Then every number here is wrong: log "
+            "every round.",
+        )
+
+
+def missing(sample: Sample) -> Iterator[Objection]:
+    """Whether the rounds without z or reward are like the others."""
+    rounds = sample.rounds
+    old = _old_enough(sample)
+    came = sample.has_reward[old]
+    if 0.01 < came.mean() < 0.99:
+        z = np.nan_to_num(rounds.z[old], nan=0.0)
+        marks = (~sample.has_z[old]).astype(float)[:, None]
+        inputs = np.hstack([rounds.x[old], z, marks, sample.columns[old]])
+        told = _told(inputs, came)
+        if told.low > 0.0 and told.value > DRIFT / 2:
+            yield Objection(
+                "missing",
+                False,
+                f"{1 - came.mean():.0%} of rewards are missing, and not at random: x, z and the arm explain "
+                f"{told} of which. Evaluate with dr_followups, which takes care of what x and z tell.",
+            )
+    late = sample.has_reward
+    there = sample.has_z[late]
+    if 0.01 < there.mean() < 0.99:
+        inputs = np.hstack([rounds.rewards[late, None], sample.columns[late]])
+        told = _told(inputs, there)
+        if told.low > 0.0 and told.value > DRIFT:
+            yield Objection(
+                "selected",
+                True,
+                f"{1 - there.mean():.0%} of z are missing, and the reward explains {told} of which: z is "
+                "there because of what followed it. Rounds with z are not like rounds without.",
+            )
+
+
+def _told(inputs: FloatArray, came: BoolArray) -> Share:
+    values = came.astype(float)[:, None]
+    left = held_out(line, inputs, values)[:, 0]
+    return share(left, held_out_means(values, np.zeros(len(values), dtype=np.int64))[:, 0])
+
+
+def _old_enough(sample: Sample) -> BoolArray:
+    """Rounds whose reward should have come by now: those that are out do not count as missing."""
+    known = sample.reward_delays[~np.isnan(sample.reward_delays)]
+    if not len(known) or np.isnan(sample.times).any():
+        return np.ones(len(sample.rounds), dtype=bool)
+    seen_until = np.nanmax(sample.times + np.nan_to_num(sample.reward_delays))
+    return np.asarray(sample.times <= seen_until - np.quantile(known, 0.99))
+
+
+def support(sample: Sample) -> Iterator[Objection]:
+    """Arms of which the log says too little."""
+    rounds = sample.rounds
+    needed = max(30, 2 * (rounds.dim_x + rounds.dim_z))
+    served = np.bincount(rounds.arms[sample.complete], minlength=rounds.n_arms)
+    scarce = [name for name, n in zip(rounds.arm_names, served, strict=True) if n < needed]
+    if scarce:
+        yield Objection(
+            "support",
+            len(scarce) > rounds.n_arms / 2,
+            f"{len(scarce)} of {rounds.n_arms} arms have fewer than {needed} complete rounds in the sample "
+            f"({listed(scarce)}): the log says little of them.",
+        )
+    rare = float(np.mean(rounds.propensities < RARE))
+    if rare > 0.001:
+        yield Objection(
+            "support",
+            False,
+            f"{rare:.1%} of rounds were served with a propensity below {RARE}: they weigh a lot.",
+        )
+
+
+def collinearity(sample: Sample) -> Iterator[Objection]:
+    """Columns of z that others repeat."""
+    rows = sample.has_z
+    u = np.hstack([sample.rounds.x, sample.rounds.z])[rows]
+    u = u - u.mean(axis=0)
+    scale = np.sqrt((u**2).mean(axis=0))
+    u = u / np.where(scale > 0.0, scale, 1.0)
+    repeated = []
+    for j, name in enumerate(sample.rounds.z_names):
+        column, others = u[:, sample.rounds.dim_x + j], np.delete(u, sample.rounds.dim_x + j, axis=1)
+        fitted = others @ np.linalg.lstsq(others, column, rcond=None)[0]
+        if column.any() and 1.0 - float(np.mean((column - fitted) ** 2)) > COLLINEAR:
+            repeated.append(name)
+    if repeated:
+        yield Objection(
+            "collinear",
+            False,
+            f"{listed(repeated)}: other columns explain more than {COLLINEAR:.0%} of it, so it adds little.",
+        )

@@ -1,0 +1,171 @@
+"""One picture per question, drawn from the numbers of its finding."""
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from postserve.diagnosis.findings import Finding
+from postserve.diagnosis.gains import SUGGESTED, WITHOUT, Gain
+
+STYLE: Any = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "postserve",  # the same page for the same numbers
+}
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+WIDTH, ROW = 6.4, 0.42
+MOST_ROWS = 12
+"""More rows than that are left to the JSON file."""
+
+
+def _figure(height: float, columns: int = 1) -> Any:
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(WIDTH, height), layout="constrained")
+    return made, made.subplots(1, columns, squeeze=False)[0]
+
+
+def _svg(made: Any) -> str:
+    """The figure as a data address."""
+    file = io.BytesIO()
+    made.savefig(file, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def _intervals(
+    axes: Any, shown: Sequence[Mapping[str, float]], colour: str, label: str, shift: float
+) -> None:
+    at = [row + shift for row in range(len(shown))]
+    values = [each["value"] for each in shown]
+    ends = [
+        [each["value"] - each["low"] for each in shown],
+        [each["high"] - each["value"] for each in shown],
+    ]
+    axes.errorbar(values, at, xerr=ends, fmt="o", markersize=4, capsize=2, color=colour, label=label)
+
+
+def _rows(axes: Any, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), [name if len(name) <= 24 else name[:23] + "…" for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
+def _shares(rows: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, str], label: str) -> Any:
+    names = list(rows)[:MOST_ROWS]
+    made, (axes,) = _figure(1.1 + ROW * len(names))
+    for i, (kind, title) in enumerate(kinds.items()):
+        shift = 0.22 * (i - (len(kinds) - 1) / 2)
+        _intervals(axes, [rows[name][kind] for name in names], (BLUE, ORANGE, GREY)[i], title, shift)
+    _rows(axes, names)
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    made.legend(loc="outside upper left", ncols=len(kinds))
+    return made
+
+
+def _predictability(numbers: Mapping[str, Any]) -> Any:
+    kinds = {"line": "a line", "flexible": "products or bumps", "forest": "a forest"}
+    return _shares(numbers["columns"], kinds, "share of z that x explains, on held-out rounds")
+
+
+def _worth(numbers: Mapping[str, Any]) -> Any:
+    kinds = {"x": "x", "x and z": "x and z"}
+    return _shares(numbers["arms"], kinds, "share of the reward explained, on held-out rounds")
+
+
+def _follows(numbers: Mapping[str, Any]) -> Any:
+    names = list(numbers["differences"])[:MOST_ROWS]
+    made, (axes,) = _figure(0.9 + ROW * len(names))
+    for row, name in enumerate(names):
+        differences = list(numbers["differences"][name].values())
+        axes.plot(differences, [row] * len(differences), "o", color=BLUE, markersize=5, alpha=0.7)
+    _rows(axes, names)
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    axes.set_xlabel("each arm's mean of z less that of the others, in deviations of z")
+    return made
+
+
+def _sharing(numbers: Mapping[str, Any]) -> Any:
+    titles = {"slopes": "of z, by own slopes of x", "worth": "of the reward, by own weights of z"}
+    shown = [name for name in titles if name in numbers]
+    made, (axes,) = _figure(0.9 + ROW * len(shown))
+    _intervals(axes, [numbers[name] for name in shown], BLUE, "", 0.0)
+    axes.set_yticks(range(len(shown)), [titles[name] for name in shown])
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    axes.set_xlabel("share explained beyond what arms have in common")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    return made
+
+
+def _lateness(numbers: Mapping[str, Any]) -> Any:
+    made, (axes,) = _figure(2.4)
+    for name, title, colour in (("z", "z", BLUE), ("reward", "reward", ORANGE)):
+        if f"{name}_quantiles" in numbers:
+            quantiles = numbers[f"{name}_quantiles"]
+            axes.plot(
+                quantiles,
+                [i / (len(quantiles) - 1) for i in range(len(quantiles))],
+                color=colour,
+                label=title,
+            )
+    axes.set_xlabel("days after the decision")
+    axes.set_ylabel("share that had come")
+    axes.set_ylim(0.0, 1.02)
+    axes.legend(loc="lower right")
+    return made
+
+
+DRAWN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "predictability": _predictability,
+    "worth": _worth,
+    "follows": _follows,
+    "sharing": _sharing,
+    "lateness": _lateness,
+}
+
+
+def _has_something(finding: Finding) -> bool:
+    numbers = finding.numbers
+    return {
+        "predictability": bool(numbers.get("columns")),
+        "worth": bool(numbers.get("arms")),
+        "follows": bool(numbers.get("differences")),
+        "sharing": "slopes" in numbers or "worth" in numbers,
+        "lateness": "z_quantiles" in numbers or "reward_quantiles" in numbers,
+    }[finding.name]
+
+
+def picture(finding: Finding) -> str | None:
+    """The finding's picture as a data address; None if there is nothing to draw."""
+    import matplotlib as mpl  # here: it is in an extra
+
+    if not _has_something(finding):
+        return None
+    with mpl.rc_context(STYLE):
+        return _svg(DRAWN[finding.name](finding.numbers))
+
+
+def picture_of_gains(gains: Mapping[str, Gain]) -> str:
+    """Mean regret over rounds, with z and rewards at once, and late."""
+    import matplotlib as mpl
+
+    titles = {"now": "z and rewards at once", "late": "rewards late"}
+    with mpl.rc_context(STYLE):
+        made, panels = _figure(2.6, len(gains))
+        for axes, (name, found) in zip(panels, gains.items(), strict=True):
+            for title, colour in ((WITHOUT, GREY), (SUGGESTED, BLUE)):
+                axes.plot(found.rounds, found.curves[title], color=colour, label=title)
+            axes.set_title(titles[name], fontsize=10)
+            axes.set_xlabel("round")
+            axes.set_ylim(bottom=0.0)
+        panels[0].set_ylabel("mean regret so far")
+        panels[0].legend(loc="upper left")
+        return _svg(made)

@@ -1,0 +1,127 @@
+"""How well something is predicted on rows that were held out, with its error.
+
+R² is 1 - mean(a)/mean(b), with a the squared errors of a model and b those of a constant, so its standard
+error is that of a ratio of means; differences between two models are paired, row by row.
+"""
+
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve.types import FloatArray, IntArray
+
+FOLDS = 5
+RIDGES = tuple(10.0**k for k in range(-1, 6))
+MOST_FOREST_ROWS = 4_000
+MOST_COLUMNS = 150
+"""Features beyond this many cost more than they tell."""
+WIDTH = 1.96
+CHANCE = 1e-4
+"""With which probability the largest of many differences is called one, if there is none."""
+
+
+class Share(NamedTuple):
+    """A share of a variance, or a difference of two, with its standard error."""
+
+    value: float
+    error: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95% interval."""
+        return self.value - WIDTH * self.error
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.value + WIDTH * self.error
+
+    def __str__(self) -> str:
+        return f"{self.value:.0%} [{self.low:.0%}, {self.high:.0%}]"
+
+    def numbers(self) -> dict[str, float]:
+        """For JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def share(left: FloatArray, of: FloatArray) -> Share:
+    """R²: how much less the squared errors `left` are than those `of` a constant."""
+    return difference(of, left, of)
+
+
+def difference(worse: FloatArray, better: FloatArray, of: FloatArray) -> Share:
+    """By how much R² rises from one model's squared errors to another's."""
+    whole = float(of.mean())
+    if not whole > 0.0:
+        return Share(0.0, 0.0)  # what never varies has nothing to explain
+    gained = worse - better
+    value = float(gained.mean()) / whole
+    error = float(np.std((gained - value * of) / whole)) / np.sqrt(len(of))
+    return Share(value, error)
+
+
+def beyond_chance(tests: int) -> float:
+    """How many standard errors the largest of so many differences exceeds by chance as good as never."""
+    return NormalDist().inv_cdf(1.0 - CHANCE / (2 * tests))
+
+
+Model = Callable[[], Any]
+
+
+def ridge() -> Any:
+    """Ridge regression whose ridge is chosen on held-out rows."""
+    from sklearn.linear_model import RidgeCV
+
+    return RidgeCV(RIDGES)
+
+
+def line() -> Any:
+    """The same in standardised columns."""
+    from sklearn.pipeline import make_pipeline  # here, as it takes a second
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), ridge())
+
+
+def forest() -> Any:
+    """A forest, which finds steps and products that no line has."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(40, min_samples_leaf=0.01, random_state=0)
+
+
+def fold_of(n: int) -> IntArray:
+    """Which fold each row is in."""
+    return np.asarray(np.random.default_rng(0).permutation(np.arange(n) % FOLDS))
+
+
+def held_out(model: Model, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+    """Squared errors, of the shape of the targets; each row is predicted by a model of the other folds."""
+    fold, errors = fold_of(len(inputs)), np.empty(targets.shape)
+    for k in range(FOLDS):
+        out = fold == k
+        found = model().fit(inputs[~out], np.squeeze(targets[~out]))
+        errors[out] = (targets[out] - found.predict(inputs[out]).reshape(targets[out].shape)) ** 2
+    return errors
+
+
+def held_out_means(targets: FloatArray, arms: IntArray) -> FloatArray:
+    """The same for the mean of each arm, which is what R² is relative to."""
+    fold, errors = fold_of(len(targets)), np.empty(targets.shape)
+    for k in range(FOLDS):
+        out = fold == k
+        overall = targets[~out].mean(axis=0)
+        for arm in np.unique(arms):
+            own = targets[~out & (arms == arm)]
+            mean = own.mean(axis=0) if len(own) else overall
+            here = out & (arms == arm)
+            errors[here] = (targets[here] - mean) ** 2
+    return errors
+
+
+def products(indicators: FloatArray, inputs: FloatArray) -> FloatArray:
+    """Inputs for lines of which each arm has its own, besides a common one."""
+    own = (indicators[:, :, None] * inputs[:, None, :]).reshape(len(inputs), -1)
+    return np.hstack([inputs, indicators, own])

@@ -1,0 +1,266 @@
+"""The questions of docs/follow-ups.md, answered by regressions on held-out rows of a log."""
+
+from typing import Any
+
+import numpy as np
+
+from postserve.diagnosis.features import BENT, rows_of
+from postserve.diagnosis.findings import Finding
+from postserve.diagnosis.predicting import (
+    MOST_COLUMNS,
+    MOST_FOREST_ROWS,
+    Share,
+    beyond_chance,
+    difference,
+    forest,
+    held_out,
+    held_out_means,
+    line,
+    products,
+    share,
+)
+from postserve.diagnosis.sample import Sample
+from postserve.types import FloatArray, IntArray
+
+MATERIAL = 0.02
+"""Smaller shares of a variance make no difference to a policy, however certain they are."""
+FEW = 30
+"""Of an arm with fewer rounds nothing is said."""
+
+
+def is_material(found: Share) -> bool:
+    """Whether a share is certain and large enough to matter."""
+    return found.low > 0.0 and found.value >= MATERIAL
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """With mean 0 and deviation 1; what never varies is 0."""
+    scale = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0))
+
+
+def _around_arms(values: FloatArray, arms: IntArray) -> FloatArray:
+    """What is left of rows after the mean of their arm."""
+    counts = np.maximum(np.bincount(arms), 1)[:, None]
+    means = np.stack([np.bincount(arms, column) for column in values.T], axis=1) / counts
+    return np.asarray(values - means[arms])
+
+
+def predictability(sample: Sample) -> Finding:
+    """How well x tells each z: by a line, by a forest, and by features that a map may have."""
+    there = sample.has_z
+    x, arms = sample.rounds.x[there], sample.rounds.arms[there]
+    z = _spread(_around_arms(sample.rounds.z[there], arms))
+    of_means = held_out_means(z, np.zeros_like(arms))
+    errors = {
+        name: held_out(line, rows, z)
+        for name, rows in ((name, rows_of(name, x)) for name in ("line", *BENT))
+        if rows.shape[1] <= MOST_COLUMNS or name == "line"
+    }
+    few = slice(None, None, max(1, -(-len(x) // MOST_FOREST_ROWS)))
+    by_forest, of_forest = held_out(forest, x[few], z[few]), held_out_means(z[few], np.zeros_like(arms[few]))
+    whole = of_means.sum(axis=1)
+    bends = {
+        name: difference(errors["line"].sum(axis=1), errors[name].sum(axis=1), whole)
+        for name in errors
+        if name != "line"
+    }
+    chosen = max(
+        (name for name in bends if is_material(bends[name])), key=lambda n: bends[n].value, default="line"
+    )
+    columns = {
+        name: {
+            "line": share(errors["line"][:, j], of_means[:, j]).numbers(),
+            "flexible": max(
+                (share(errors[kind][:, j], of_means[:, j]) for kind in bends),
+                default=share(by_forest[:, j], of_forest[:, j]),
+            ).numbers(),
+            "forest": share(by_forest[:, j], of_forest[:, j]).numbers(),
+        }
+        for j, name in enumerate(sample.rounds.z_names)
+    }
+    total = share(errors["line"].sum(axis=1), whole)
+    best = share(errors[chosen].sum(axis=1), whole)
+    rough = difference(errors[chosen][few].sum(axis=1), by_forest.sum(axis=1), of_forest.sum(axis=1))
+    words = f"A line in x explains {total} of z beyond the arms' means"
+    if chosen == "line":
+        words += ", and curves explain no more: phi is a line, so expect a gain in variance only."
+    else:
+        words += f", and {BENT[chosen]} {best}: phi is curved, and a map needs such features."
+    if is_material(rough):
+        words += f" A forest explains {rough} more yet: phi has steps or products that these features lack."
+    if not is_material(best):
+        words = f"No: x explains {best} of z beyond the arms' means, so phi is all but a constant."
+    return Finding(
+        "predictability",
+        "Does x predict z, and is phi curved?",
+        words,
+        {
+            "columns": columns,
+            "features": chosen,
+            "line": total.numbers(),
+            "best": best.numbers(),
+            "curved": {name: each.numbers() for name, each in bends.items()},
+        },
+    )
+
+
+def worth(sample: Sample) -> Finding:
+    """How much of each arm's reward z explains beyond x."""
+    there, rounds = sample.complete, sample.rounds
+    x, z, arms, rewards = rounds.x[there], rounds.z[there], rounds.arms[there], rounds.rewards[there, None]
+    per_arm, kept = {}, []
+    for arm, name in enumerate(rounds.arm_names):
+        own = arms == arm
+        if np.count_nonzero(own) < max(FEW, 2 * (rounds.dim_x + rounds.dim_z)):
+            continue
+        of_mean = held_out_means(rewards[own], arms[own])[:, 0]
+        by_x = held_out(line, x[own], rewards[own])[:, 0]
+        by_both = held_out(line, np.hstack([x[own], z[own]]), rewards[own])[:, 0]
+        kept.append((by_x, by_both, of_mean))
+        per_arm[name] = {
+            "rounds": int(own.sum()),
+            "x": share(by_x, of_mean).numbers(),
+            "x and z": share(by_both, of_mean).numbers(),
+            "beyond": difference(by_x, by_both, of_mean).numbers(),
+        }
+    if not kept:
+        return Finding(
+            "worth",
+            "Does z say something about the reward that x does not?",
+            "No arm has enough rounds to tell.",
+            {"arms": {}, "beyond": Share(0.0, 0.0).numbers()},
+        )
+    by_x, by_both, of_mean = (np.concatenate(each) for each in zip(*kept, strict=True))
+    beyond, alone = difference(by_x, by_both, of_mean), share(by_x, of_mean)
+    words = f"x explains {alone} of the reward beyond the arms' means, and z {beyond} more."
+    if not is_material(beyond):
+        words = f"No: beyond x, z explains {beyond} of the reward. There is nothing to gain from it."
+    return Finding(
+        "worth",
+        "Does z say something about the reward that x does not?",
+        words,
+        {"arms": per_arm, "x": alone.numbers(), "beyond": beyond.numbers()},
+    )
+
+
+def follows(sample: Sample) -> Finding:
+    """Whether z differs between arms that were served at random."""
+    there, rounds = sample.has_z, sample.rounds
+    z, arms, weights = _spread(rounds.z[there]), rounds.arms[there], 1.0 / rounds.propensities[there]
+    differs: dict[str, dict[str, float]] = {name: {} for name in rounds.z_names}
+    worst, which, tests = 0.0, ("", ""), 0
+    for arm, name in enumerate(rounds.arm_names):
+        own = arms == arm
+        if min(np.count_nonzero(own), np.count_nonzero(~own)) < FEW:
+            continue
+        (mean, error), (rest, error_of_rest) = (
+            _mean_and_error(z[rows], weights[rows]) for rows in (own, ~own)
+        )
+        scores = np.abs(mean - rest) / np.hypot(error, error_of_rest)
+        tests += len(scores)
+        for j, column in enumerate(rounds.z_names):
+            differs[column][name] = float(mean[j] - rest[j])
+        if scores.max() > worst:
+            worst, which = float(scores.max()), (rounds.z_names[int(scores.argmax())], name)
+    largest = max((abs(off) for each in differs.values() for off in each.values()), default=0.0)
+    moved = tests > 0 and worst > beyond_chance(tests)
+    words = f"No: the largest difference between arms is {worst:.1f} standard errors. One phi will do."
+    if moved:
+        words = (
+            f"Yes: {which[0]} after {which[1]} differs from {which[0]} after other arms by {worst:.0f} "
+            f"standard errors; the largest difference is {largest:.2f} deviations of z. Each arm needs its "
+            "own phi (HybridMap)."
+        )
+    return Finding(
+        "follows",
+        "Does z follow the arm?",
+        words,
+        {"differences": differs, "largest_score": worst, "follows": moved},
+    )
+
+
+def _mean_and_error(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    """The mean of columns with deviation 1, and its error: their own deviations are noisy in few rows."""
+    weights = weights / weights.sum()
+    return weights @ values, float(np.sqrt(weights @ weights))
+
+
+def sharing(sample: Sample, features: str) -> Finding:
+    """What the arms share: the slopes of phi, and what z is worth."""
+    rounds = sample.rounds
+    there = sample.has_z
+    rows, indicators = _spread(rows_of(features, rounds.x[there])), sample.columns[there]
+    numbers = {}
+    if rows.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
+        z = _spread(rounds.z[there])
+        whole = held_out_means(z, rounds.arms[there]).sum(axis=1)
+        one = held_out(line, np.hstack([rows, indicators]), z).sum(axis=1)
+        own = held_out(line, products(indicators, rows), z).sum(axis=1)
+        numbers["slopes"] = difference(one, own, whole)
+    there = sample.complete
+    u, indicators = _spread(np.hstack([rounds.x, rounds.z])[there]), sample.columns[there]
+    if u.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
+        rewards = rounds.rewards[there, None]
+        whole = held_out_means(rewards, rounds.arms[there])[:, 0]
+        x_own = products(indicators, u[:, : rounds.dim_x])
+        z_part = u[:, rounds.dim_x :]
+        one = held_out(line, np.hstack([x_own, z_part]), rewards)[:, 0]
+        own = held_out(line, np.hstack([x_own, products(indicators, z_part)]), rewards)[:, 0]
+        numbers["worth"] = difference(one, own, whole)
+    parts = []
+    if "slopes" in numbers:
+        own_slopes = is_material(numbers["slopes"])
+        parts.append(
+            f"Own slopes of each arm explain {numbers['slopes']} more of z than common ones: "
+            f"{'arms differ in how x makes z' if own_slopes else 'arms share how x makes z'}."
+        )
+    if "worth" in numbers:
+        own_worth = is_material(numbers["worth"])
+        end = (
+            "z is worth more to some arms than to others" if own_worth else "z is worth the same to all arms"
+        )
+        parts.append(f"Own weights of z explain {numbers['worth']} more of the reward: {end}.")
+    return Finding(
+        "sharing",
+        "What do the arms share?",
+        " ".join(parts) or "There are too many arms and columns to tell on this many rounds.",
+        {
+            **{name: found.numbers() for name, found in numbers.items()},
+            "own_slopes": "slopes" in numbers and is_material(numbers["slopes"]),
+            "own_worth": "worth" in numbers and is_material(numbers["worth"]),
+        },
+    )
+
+
+def lateness(sample: Sample) -> Finding:
+    """How late z and rewards come, and how many have not."""
+    missing_z, missing = (1.0 - float(came.mean()) for came in (sample.has_z, sample.has_reward))
+    span = sample.span()
+    numbers: dict[str, Any] = {"missing_z": missing_z, "missing_rewards": missing, "days": span}
+    parts = []
+    for name, title, delays in (("z", "z", sample.z_delays), ("reward", "rewards", sample.reward_delays)):
+        known = delays[~np.isnan(delays)]
+        if len(known):
+            middle, late = float(np.median(known)), float(np.quantile(known, 0.9))
+            numbers |= {f"{name}_delay": middle, f"{name}_delay_90": late}
+            numbers[f"{name}_quantiles"] = np.quantile(known, np.linspace(0, 1, 101)).tolist()
+            parts.append(f"half of {title} came within {_duration(middle)}, 90% within {_duration(late)}")
+    words = (
+        f"{'; '.join(parts)}. The log spans {_duration(span)}."
+        if parts
+        else "The log does not say when they came."
+    )
+    words += f" {missing_z:.0%} of rounds have no z, {missing:.0%} no reward."
+    numbers["late"] = numbers.get("reward_delay", 0.0) > span / 20.0
+    if numbers["late"]:
+        words += " Rewards are late: a follow-up that comes early is worth most here."
+    return Finding("lateness", "How late are z and rewards?", words[0].upper() + words[1:], numbers)
+
+
+def _duration(days: float) -> str:
+    """In words, in the unit that fits."""
+    for unit, size in (("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
+        if days >= 2 * size:
+            return f"{days / size:,.3g} {unit}"
+    return f"{days * 86_400:,.3g} seconds"

@@ -1,0 +1,103 @@
+"""The rows that a diagnosis looks at: a sample of the log in the order of time, encoded."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from postserve.data.finding import extra
+from postserve.data.log import DecisionLog
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.types import BoolArray, FloatArray
+
+FEWEST = 100
+"""With fewer complete rounds than that there is nothing to say."""
+
+
+class Sample(NamedTuple):
+    """Rounds in the order of time; in days, when each was decided, and how much later z and the reward came.
+
+    `offered` is the number of rounds of the whole log. Times are NaN where they are not known.
+    """
+
+    rounds: LoggedRounds
+    offered: int
+    times: FloatArray
+    z_delays: FloatArray
+    reward_delays: FloatArray
+
+    @property
+    def has_z(self) -> BoolArray:
+        """The rounds whose z has come."""
+        return np.asarray(~np.isnan(self.rounds.z).any(axis=1))
+
+    @property
+    def has_reward(self) -> BoolArray:
+        """The rounds whose reward has come."""
+        return np.asarray(~np.isnan(self.rounds.rewards))
+
+    @property
+    def complete(self) -> BoolArray:
+        """The rounds with z and a reward."""
+        return self.has_z & self.has_reward
+
+    @property
+    def columns(self) -> FloatArray:
+        """One indicator per arm."""
+        return np.asarray(np.eye(self.rounds.n_arms)[self.rounds.arms])
+
+    def with_z(self, kept: BoolArray) -> "Sample":
+        """The same with some columns of z only."""
+        names = [name for name, keep in zip(self.rounds.z_names, kept, strict=True) if keep]
+        return self._replace(
+            rounds=self.rounds.changed(z=self.rounds.z[:, kept], z_names=names, z_encoder=None)
+        )
+
+    def span(self) -> float:
+        """From the first decision to the last, in days; NaN if times are not known."""
+        return float(self.times[-1] - self.times[0])
+
+
+def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Generator) -> Sample:
+    """At most so many rows of a log, at random."""
+    if isinstance(log, LoggedRounds):
+        unknown = np.full(min(rows, len(log)), np.nan)
+        kept = np.sort(rng.choice(len(log), size=len(unknown), replace=False))
+        return _checked(Sample(log.take(kept), len(log), unknown, unknown, unknown))
+    if not isinstance(log, DecisionLog):
+        raise InvalidInput(f"log is a {type(log).__name__}, wanted a DecisionLog, or LoggedRounds")
+    if not log.z_names:
+        raise InvalidInput("the log has no column of z, wanted some named z.NAME: they are what is diagnosed")
+    pl = extra("polars")
+    n = len(log)
+    kept = np.sort(rng.choice(n, size=min(rows, n), replace=False))
+    parts, start = [], 0
+    for piece in log.pieces():
+        inside = kept[(kept >= start) & (kept < start + len(piece))] - start
+        parts.append(piece[inside.tolist()])
+        start += len(piece)
+    frame = pl.concat(parts)
+    if not frame["time"].has_nulls():
+        frame = frame.sort("time", maintain_order=True)
+    x_encoder, z_encoder = log.encoders()
+    part = DecisionLog(frame.lazy()).rounds(
+        x_encoder, z_encoder.without_marks(), arm_names=log.arm_names, rows=max(len(frame), 1)
+    )
+    times = _days(frame["time"] - frame["time"].min())
+    delays = (_days(frame[name] - frame["time"]) for name in ("z_time", "reward_time"))
+    return _checked(Sample(next(part), n, times, *delays))
+
+
+def _days(durations: Any) -> FloatArray:
+    return np.asarray(durations.dt.total_microseconds().cast(float).to_numpy()) / 86_400e6
+
+
+def _checked(sample: Sample) -> Sample:
+    complete = int(sample.complete.sum())
+    if not sample.rounds.dim_z:
+        raise InvalidInput("the log has no column of z, wanted at least one: they are what is diagnosed")
+    if complete < FEWEST:
+        raise InvalidInput(
+            f"{complete} of {len(sample.rounds)} rounds have z and a reward, wanted at least {FEWEST}"
+        )
+    return sample

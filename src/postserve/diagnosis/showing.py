@@ -1,0 +1,21 @@
+"""The command `postserve diagnose`."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from postserve.data.log import DecisionLog
+from postserve.diagnosis.diagnosing import diagnose
+from postserve.terminal import say
+
+
+def diagnose_and_show(log: Path, rows: int, seed: int, out: Path, console: Console) -> None:
+    """Diagnose a log in files, print the answer, and write its page and its numbers."""
+    decisions = DecisionLog.read(log)
+    with console.status("checking the log"):
+        decisions.check()
+    with console.status("asking the log, and playing in worlds made of it"):
+        found = diagnose(decisions, rows=rows, seed=seed)
+        page = found.write(out)
+    say(repr(found))
+    say(f"written: {page}, {page.with_suffix('.json')}")

@@ -1,0 +1,192 @@
+"""What a diagnosis says of logs with known answers; `python -m benchmarks.diagnosis` has more of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks import diagnosis as known
+from typer.testing import CliRunner
+
+from postserve import DecisionLog, LoggedRounds, diagnose
+from postserve.cli import app
+from postserve.diagnosis import advice, gains
+from postserve.diagnosis.features import rows_of
+from postserve.diagnosis.gains import Plan, fit_lines, make_world
+from postserve.diagnosis.sample import take_sample
+from postserve.errors import InvalidInput
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few and short games: for questions that they do not decide."""
+    monkeypatch.setattr(gains, "WORLDS", 2)
+    monkeypatch.setattr(gains, "HORIZON", 100)
+
+
+@pytest.mark.parametrize("kind", [known.helps_much, known.cannot_help], ids=lambda kind: kind.__name__)
+def test_whether_follow_ups_help(kind: Any) -> None:
+    assert known.KINDS[kind](diagnose(kind(100)))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "kind",
+    [known.follows_the_arm, known.leaked, known.drifting, known.selected_by_outcome],
+    ids=lambda kind: kind.__name__,
+)
+def test_what_is_said_of_the_log(kind: Any) -> None:
+    assert known.KINDS[kind](diagnose(kind(100)))
+
+
+@pytest.mark.usefixtures("quick")
+def test_late_rewards_are_no_missing_ones() -> None:
+    found = diagnose(known.late_rewards(100))
+    numbers = known.numbers_of(found, "lateness")
+    assert numbers["late"]
+    assert 15.0 < numbers["reward_delay"] < 19.0
+    assert numbers["z_delay"] < 1.0
+    assert not found.objections
+    late = found.gains["late"]
+    assert late.reward_delay == pytest.approx(100 * numbers["reward_delay"] / numbers["days"])
+
+
+@pytest.mark.usefixtures("quick")
+class TestObjections:
+    def objections(self, world: known.World, **parts: Any) -> dict[str, str]:
+        log = world.log().changed(**parts)
+        return {each.kind: each.text for each in diagnose(log).objections}
+
+    def test_a_sound_log_has_none(self) -> None:
+        assert not self.objections(known.draw(1))
+
+    def test_a_z_that_was_known_before(self) -> None:
+        world = known.draw(1)
+        z = world.z.copy()
+        z[:, 0] = 3.0 * world.x[:, 1] - world.x[:, 0]
+        found = diagnose(world._replace(z=z).log())
+        assert [each.kind for each in found.objections] == ["leaked", "collinear"]
+        assert "z0" in found.objections[0].text
+        assert set(known.numbers_of(found, "predictability")["columns"]) == {"z1"}
+
+    def test_no_column_is_left(self) -> None:
+        world = known.draw(1)
+        found = diagnose(world._replace(z=world.rewards[:, None]).log())
+        assert (found.helps, found.trusted, found.gains, found.findings) == ("no", False, {}, ())
+        assert "no column of z is left" in found.summary
+
+    def test_rewards_missing_at_random_or_not(self) -> None:
+        world, rng = known.draw(1), np.random.default_rng(1)
+        by_chance = np.where(rng.random(len(world.x)) < 0.3, np.nan, world.rewards)
+        by_z = np.where(
+            rng.random(len(world.x)) < 1 / (1 + np.exp(-2 * world.z[:, 0])), np.nan, world.rewards
+        )
+        assert not self.objections(world, rewards=by_chance)
+        assert set(self.objections(world, rewards=by_z)) == {"missing"}
+
+    def test_z_that_is_there_because_of_the_reward(self) -> None:
+        world = known.draw(1)
+        z = world.z.copy()
+        z[(world.rewards < 0.0) & (np.random.default_rng(1).random(len(z)) < 0.5)] = np.nan
+        assert set(self.objections(world, z=z)) == {"selected"}
+
+    def test_wrong_propensities(self) -> None:
+        world = known.draw(1)
+        wrong = np.where(world.arms == 0, 0.4, 0.2)
+        assert "arm 0" in self.objections(world, propensities=wrong)["selected"]
+
+    def test_right_propensities_that_depend_on_x(self) -> None:
+        world, rng = known.draw(1, 40_000), np.random.default_rng(0)
+        share = 1 / (1 + np.exp(-world.x[:, 0]))  # of arms 0 and 1 among all four
+        kept = rng.random(len(share)) < np.where(world.arms < 2, share, 1.0 - share)
+        propensities = np.where(world.arms < 2, share / 2, (1.0 - share) / 2)[kept]
+        assert not self.objections(world.take(kept), propensities=propensities)
+
+    def test_columns_that_repeat_others_and_arms_without_rounds(self) -> None:
+        world = known.draw(1)
+        z = np.hstack(
+            [world.z, world.z[:, :1] + 1e-3 * np.random.default_rng(0).normal(size=(len(world.z), 1))]
+        )
+        log = LoggedRounds(
+            x=world.x, z=z, arms=world.arms, rewards=world.rewards, propensities=0.25, arm_names=list("abcde")
+        )
+        found = {each.kind: each for each in diagnose(log).objections}
+        assert set(found) == {"collinear", "support"}
+        assert "z0, z2" in found["collinear"].text
+        assert not found["support"].grave
+        assert "1 of 5 arms" in found["support"].text
+
+
+class TestWorlds:
+    def test_lines_of_arms_that_differ_and_of_arms_that_do_not(self) -> None:
+        rng = np.random.default_rng(0)
+        x, arms = 5.0 + rng.normal(size=(3000, 3)), rng.integers(3, size=3000)
+        weights = np.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0], [2.0, 2.0, -1.0]])
+        y = (x * weights[arms]).sum(axis=1) + arms + 0.1 * rng.normal(size=3000)
+        np.testing.assert_allclose(fit_lines(x, arms, y, 3), np.c_[weights, [0.0, 1.0, 2.0]], atol=0.1)
+        common = fit_lines(x, arms, x @ weights[0] + rng.normal(size=3000), 4)
+        assert np.abs(common[:3, :3] - weights[0]).max() < 0.15
+        np.testing.assert_allclose(common[3], common[:3].mean(axis=0), atol=0.5)  # an arm without rows
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_a_round_of_the_served_arm_is_the_row_itself(self, own: bool) -> None:
+        world = known.draw(3, 500, shift=1.0)
+        sample = take_sample(world.log(), 500, np.random.default_rng(0))
+        drawn = make_world(sample, rows_of("line", world.x), own, np.random.default_rng(1))
+        rounds = drawn.rounds(200, np.random.default_rng(2))
+        at = {row.tobytes(): i for i, row in enumerate(world.x)}
+        rows = np.array([at[x.tobytes()] for x in rounds.x])
+        arms = world.arms[rows]
+        np.testing.assert_allclose(rounds.z[np.arange(200), arms], world.z[rows], atol=1e-9)
+        np.testing.assert_allclose(rounds.rewards[np.arange(200), arms], world.rewards[rows], atol=1e-9)
+
+    @pytest.mark.parametrize("features", ["line", "products", "bumps"])
+    @pytest.mark.parametrize("own", [False, True])
+    def test_the_suggestion_runs(self, features: str, own: bool) -> None:
+        log = known.draw(1, 200).log()
+        names: dict[str, Any] = {"x": log.x}
+        exec(advice.code(log, Plan(features, own, "hybrid" if own else "disjoint")), names)
+        names["policy"].update(log.x[0], 0, log.z[0], 1.0)
+        assert names["policy"].n_arms == 4
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_command_writes_a_page_and_numbers(tmp_path: Path) -> None:
+    known.late_rewards(100).write(tmp_path / "log.parquet")
+    run = CliRunner().invoke(
+        app, ["diagnose", str(tmp_path / "log.parquet"), "--rows", "1500", "--out", str(tmp_path / "out")]
+    )
+    assert run.exit_code == 0, run.output
+    page = (tmp_path / "out/diagnosis.html").read_text(encoding="utf-8")
+    content = json.loads((tmp_path / "out/diagnosis.json").read_text(encoding="utf-8"))
+    assert content["summary"] in run.output.replace("\n", " ") or content["summary"][:40] in run.output
+    assert page.count("<img ") == 6
+    assert content["about"]["rounds"] == 4000
+    assert content["about"]["looked at"] == 1500
+    for finding in content["findings"]:
+        assert finding["answer"] in run.output
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_same_seed_says_the_same() -> None:
+    log = known.draw(1, 600).log()
+    assert diagnose(log, seed=3).to_json() == diagnose(log, seed=3).to_json()
+
+
+class TestRefusals:
+    def test_what_is_no_log(self) -> None:
+        with pytest.raises(InvalidInput, match="log is a list, wanted a DecisionLog"):
+            diagnose([1, 2])  # type: ignore[arg-type]
+
+    def test_no_z(self) -> None:
+        world = known.draw(1, 300)
+        with pytest.raises(InvalidInput, match="no column of z"):
+            diagnose(world._replace(z=np.empty((300, 0))).log())
+        table = {"decision_id": ["a", "b"], "x.a": [1.0, 2.0], "arm": ["p", "q"], "propensity": [0.5, 0.5]}
+        with pytest.raises(InvalidInput, match=r"no column of z, wanted some named z\.NAME"):
+            diagnose(DecisionLog.of({**table, "reward": [1.0, 0.0]}))
+
+    def test_too_few_complete_rounds(self) -> None:
+        with pytest.raises(InvalidInput, match="99 of 99 rounds have z and a reward, wanted at least 100"):
+            diagnose(known.draw(1, 99).log())
