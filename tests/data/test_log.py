@@ -100,6 +100,17 @@ def test_the_first_bad_row_is_named_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_ids_that_cross_are_each_named_with_their_own_rows() -> None:
+    ids = ["a", "b", "b", "a", *(f"d{i}" for i in range(4, 60))]
+    with pytest.raises(InvalidInput, match=r"'a' at rows 0 and 3, wanted each id once \(2 rows too many\)"):
+        DecisionLog.of(table(decision_id=ids))
+
+
+def test_different_ids_with_one_code_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pl.Expr, "hash", lambda column: column.str.len_chars())
+    DecisionLog.of(table())
+
+
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no log at .*none.parquet, wanted a Parquet file"):
         DecisionLog.read(tmp_path / "none.parquet")
