@@ -17,6 +17,7 @@ from postserve.conformance.tools import (
     close,
     in_turn,
     require,
+    require_batch_propensities,
     rounds_for,
     some_rounds,
 )
@@ -49,6 +50,7 @@ def policies_take_overridden_steps(make: Make) -> None:
         one_by_one = choose_all(single, rounds)
         alike = batch.arms.tolist() == [decision.arm for decision in one_by_one]
         require(alike, f"with {step} overridden, select_batch chose differently than select")
+        require_batch_propensities(single, rounds)
         if single.arms:
             rows = rounds._replace(x=np.repeat(rounds.x[:, None], len(single.arms), axis=1))
             alike = choose_all(single, rows) == one_by_one

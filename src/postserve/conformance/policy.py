@@ -24,6 +24,7 @@ from postserve.conformance.tools import (
     reload,
     require,
     require_batch_as_single,
+    require_batch_propensities,
     require_invalid,
     rounds_for,
     same,
@@ -192,6 +193,7 @@ def propensities_are_right(make: Make) -> None:
             require(bool((abs(frequency - p) <= tolerance).all()), f"drew {frequency} where {p} was said")
             outside = [everyone.index(arm) for arm in everyone if eligible and arm not in eligible]
             require(not p[outside].any(), "an arm that is not eligible has a propensity")
+            require_batch_propensities(policy, rounds, arms=eligible)
 
 
 def bad_input_is_refused(make: Make) -> None:
@@ -302,6 +304,8 @@ def an_empty_batch_changes_nothing(make: Make) -> None:
             if hasattr(policy, "select_batch"):
                 decisions = policy.select_batch(X, np.random.default_rng(0), **z_for_oracle(policy, Z=Z))
                 require(len(decisions.arms) == len(decisions.propensities) == 0, f"no rounds: {decisions}")
+            if hasattr(policy, "propensities_batch") and policy.arms:
+                require(policy.propensities_batch(X).shape == (0, len(policy.arms)), "no rounds: not (0, k)")
         require(same(before, snapshot(policy)), "an empty batch changed the policy")
 
 

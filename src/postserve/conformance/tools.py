@@ -115,6 +115,15 @@ def require_batch_as_single(policy: Any, rounds: Rounds) -> None:
     arms, propensities = map(list, zip(*choose_all(policy, rounds), strict=True))
     require(batch.arms.tolist() == arms, "select_batch chose differently than select")
     require(batch.propensities.tolist() == propensities, "select_batch gave other propensities than select")
+    require_batch_propensities(policy, rounds)
+
+
+def require_batch_propensities(policy: Any, rounds: Rounds, **options: Any) -> None:
+    """propensities_batch, where a policy has it, must say what propensities does in every round."""
+    if hasattr(policy, "propensities_batch") and policy.arms:
+        at_once = policy.propensities_batch(rounds.x, **options)
+        in_turn = [policy.propensities(x, **options) for x in rounds.x]
+        require(close(at_once, in_turn, 1e-12), "propensities_batch differs from propensities")
 
 
 def chances(policy: Any, x: FloatArray, z: FloatArray, **options: Any) -> FloatArray:

@@ -2,13 +2,14 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import get_ident
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from postserve.changes import TRIES, Guarded, as_holder, one_version
+from postserve.errors import InvalidInput
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import UNDECIDED
 from postserve.policies import open_rounds
@@ -92,6 +93,27 @@ class ChoosesFromX(Guarded, ABC):
             indices[i], propensities[i] = self._pick(self._scores(rounds[i], slots), rng)
         return Decisions(arm_set.ids[slots[indices]], propensities)
 
+    @one_version
+    def propensities_batch(self, X: Context, arms: Sequence[int] | None = None) -> FloatArray:
+        """`propensities` in every round of a batch, one row per round; not for decision sets."""
+        arm_set = self._arm_set
+        if arm_set.by_row:
+            raise InvalidInput("the policy has no arms, wanted `propensities` of one decision set at a time")
+        slots = arm_set.eligible(arms)
+        rounds = self._x.rounds(X, arm_set.rows_wanted(slots))
+        if not isinstance(rounds, np.ndarray) or rounds.ndim == 3:
+            placed = [arm_set.place(x, slots, self._x.label) for x in rounds]
+            rows = [arm_set.over_all(slots, self._chances(self._scores(x, slots))) for x, slots in placed]
+            return np.reshape(rows, (len(placed), len(arm_set.ids)))
+        slots = np.sort(slots)
+        indices = self._argmax_scores(rounds, slots)
+        decided = np.flatnonzero(indices != UNDECIDED)
+        chances = np.zeros((len(rounds), len(arm_set.ids)))
+        chances[decided, slots[indices[decided]]] = 1.0
+        for i in np.flatnonzero(indices == UNDECIDED):
+            chances[i, slots] = self._chances(self._scores(rounds[i], slots))
+        return chances
+
     @general_way
     def _argmax_scores(self, X: FloatArray, slots: IntArray) -> IntArray:
         """For each row the index that `_pick` would take, or UNDECIDED: then `_pick` decides."""
@@ -157,6 +179,20 @@ def draw(chances: FloatArray, rng: np.random.Generator) -> tuple[int, float]:
     # Scaling by the last end, not by 1, keeps rounding from falling off the edge.
     index = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
     return index, float(chances[index])
+
+
+def batch_propensities(policy: Any) -> Callable[..., FloatArray] | None:
+    """The policy's `propensities_batch`, if it has one that cannot disagree with its `propensities`.
+
+    A class that overrides `propensities` alone, or hands on to another policy what it lacks, is asked row by
+    row.
+    """
+    verbs = ("propensities", "propensities_batch")
+    at = [[i for i, base in enumerate(type(policy).__mro__) if verb in vars(base)] for verb in verbs]
+    if not all(at) or at[1][0] > at[0][0] or "propensities" in getattr(policy, "__dict__", ()):
+        return None
+    found: Callable[..., FloatArray] = policy.propensities_batch
+    return found
 
 
 def batch(decisions: Iterable[Decision]) -> Decisions:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from postserve.changes import Guarded, one_version
 from postserve.errors import InvalidInput
-from postserve.policies.choosing import batch, draw
+from postserve.policies.choosing import batch, batch_propensities, draw
 from postserve.policies.describing import Description
 from postserve.policies.inputs import each_round, is_many
 from postserve.protocols import Merges, Policy, announces
@@ -57,10 +57,19 @@ class EpsilonGreedy(Persistent):
         """The probability of each of `self.arms` at x, zero for arms that are not eligible."""
         return self._mixed(self.policy.propensities(x, arms), arms)
 
+    @one_version
+    def propensities_batch(self, X: npt.ArrayLike, arms: Sequence[int] | None = None) -> FloatArray:
+        """`propensities` in every round of a batch, one row per round; not for decision sets."""
+        if (at_once := batch_propensities(self.policy)) is not None:
+            return self._mixed(at_once(X, arms), arms)
+        greedy = [self.policy.propensities(x, arms) for x in each_round(X)]
+        return self._mixed(np.reshape(greedy, (len(greedy), len(self.arms))), arms)
+
     def _mixed(self, greedy: FloatArray, arms: Sequence[int] | None) -> FloatArray:
         """The wrapped policy's propensities with uniform exploration among the eligible arms."""
-        everyone = self.policy.arms or range(len(greedy))  # of a decision set, its rows
-        eligible = np.ones(len(greedy), bool) if arms is None else np.isin(everyone, arms)
+        k = greedy.shape[-1]
+        everyone = self.policy.arms or range(k)  # of a decision set, its rows
+        eligible = np.ones(k, bool) if arms is None else np.isin(everyone, arms)
         return np.asarray((1.0 - self.epsilon) * greedy + self.epsilon * eligible / eligible.sum())
 
     @one_version
