@@ -154,7 +154,7 @@ def spread(worth: float, logs: int, n: int = 1000) -> dict[str, tuple[float, flo
         for name, rounds in zip(names, (whole, log, weighted, log), strict=True):
             estimator: Any = name.partition(",")[0]
             off[name].append(evaluate(world.policy, rounds, estimator=estimator, seed=seed).value - truth)
-        found = columns({"policy": world.policy}, [log], checked({"seed": seed}))
+        (found,) = columns({"policy": world.policy}, [log], checked({"seed": seed}))
         models = (found.direct["policy"], found.predicted, found.predicted, found.arrival)  # m is q: no z
         off[without_z].append(
             float(dr_followups(found.rewards, found.ratios["policy"], *models).mean()) - truth

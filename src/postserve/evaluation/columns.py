@@ -1,7 +1,7 @@
 """From policies and a log to the columns that estimators take."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from postserve.evaluation.models import Predictions, blocks, folds, predictions
 from postserve.evaluation.replay import replay, require_arms
 from postserve.evaluation.settings import Settings
 from postserve.evaluation.support import Lacking
+from postserve.policies.choosing import batch_propensities
 from postserve.types import FloatArray
 
 SUMS_TO = 1e-6
@@ -19,7 +20,7 @@ SUMS_TO = 1e-6
 
 
 class Columns(NamedTuple):
-    """One entry per counted round; `by_policy` has, for each policy, its ratios, `direct` and kept rows."""
+    """One entry per counted round of a part; `ratios`, `direct` and `kept` are by the policies' names."""
 
     rewards: FloatArray
     propensities: FloatArray
@@ -33,15 +34,15 @@ class Columns(NamedTuple):
     missing: int
 
 
-def columns(policies: Mapping[str, Any], log: Iterable[LoggedRounds], settings: Settings) -> Columns:
-    """Go through the parts of a log once, in order; policies that learn are changed.
+def columns(
+    policies: Mapping[str, Any], log: Iterable[LoggedRounds], settings: Settings
+) -> Iterator[Columns]:
+    """The columns of each part of a log, which is read once, in order; policies that learn are changed.
 
-    Only columns are kept of each part, so that a log may be longer than memory. Models are fitted in each
-    part for itself.
+    Models are fitted in each part for itself. What lacks support is known, and refused, after the last part.
     """
     rng = np.random.default_rng(settings.seed)
     lacking: dict[str, Lacking] = {}
-    found: list[Columns] = []
     names: tuple[str, ...] = ()
     for part in log:
         if not isinstance(part, LoggedRounds):
@@ -55,12 +56,11 @@ def columns(policies: Mapping[str, Any], log: Iterable[LoggedRounds], settings: 
             for name, policy in policies.items():
                 _require_policy(name, policy, part, settings)
                 lacking[name] = Lacking(part.n_arms)
-        found.append(_of_part(policies, part, lacking, settings, rng))
-    if not found:
+        yield _of_part(policies, part, lacking, settings, rng)
+    if not names:
         raise InvalidInput("log has no rounds, wanted at least one")
     for name in policies:
         lacking[name].refuse(name, names, certain=settings.estimator != "dm")
-    return _joined(found)
 
 
 def _of_part(
@@ -119,14 +119,18 @@ def _of_part(
 
 def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> FloatArray:
     """The policy's probability of each arm at each x, (n, n_arms), before it learns from that row."""
+    if not learns and (at_once := batch_propensities(policy)) is not None:
+        chances = np.asarray(at_once(log.x.copy()))
+        refused = (chances < 0.0).any(axis=1) | ~(abs(chances.sum(axis=1) - 1.0) <= SUMS_TO)
+        for row in np.flatnonzero(refused)[:1]:
+            _refuse_chances(name, row, chances[row], log)
+        return chances
     chances = np.empty((len(log), log.n_arms))
     for row in range(len(log)):
         x = log.x[row].copy()
         pi = np.asarray(policy.propensities(x))
-        wrong = pi.shape != (log.n_arms,) or not pi.min() >= 0.0 or abs(pi.sum() - 1.0) > SUMS_TO
-        if wrong:
-            got = f"the propensities of {name} at row {row} are {pi!r:.60}"
-            raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities that sum to 1, one per arm")
+        if pi.shape != (log.n_arms,) or not pi.min() >= 0.0 or abs(pi.sum() - 1.0) > SUMS_TO:
+            _refuse_chances(name, row, pi, log)
         chances[row] = pi
         if learns:
             z, arm, reward = log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
@@ -138,6 +142,11 @@ def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> Floa
     return chances
 
 
+def _refuse_chances(name: str, row: int, pi: Any, log: LoggedRounds) -> NoReturn:
+    got = f"the propensities of {name} at row {row} are {pi!r:.60}"
+    raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities that sum to 1, one per arm")
+
+
 def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Settings) -> None:
     if isinstance(policy, type):
         raise InvalidInput(f"{name} is the class {policy.__name__}, wanted an object of it")
@@ -146,18 +155,3 @@ def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Setting
     verbs = ("select",) if settings.estimator == "replay" and settings.learns else ("propensities",)
     require(policy, *verbs, *(("update", "observe") if settings.learns else ()))
     require_arms(policy, log.n_arms)
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    joined: dict[str, Any] = {}
-    for field in ("rewards", "propensities", "weights", "predicted", "completed", "arrival"):
-        joined[field] = np.concatenate([getattr(part, field) for part in parts])
-    for field in ("ratios", "direct", "kept"):
-        names = getattr(first, field)
-        joined[field] = {
-            name: np.concatenate([getattr(part, field)[name] for part in parts]) for name in names
-        }
-    return Columns(**joined, missing=sum(part.missing for part in parts))

@@ -9,15 +9,13 @@ import numpy as np
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.evaluation import estimators
-from postserve.evaluation.columns import Columns, columns
+from postserve.evaluation.columns import columns
+from postserve.evaluation.gathering import AS_SERVED, Gathered
 from postserve.evaluation.intervals import NEED_RANGE
 from postserve.evaluation.results import Comparison, Evaluation, estimate, term_range
 from postserve.evaluation.settings import Options, Settings, checked
 from postserve.evaluation.support import support_of
 from postserve.types import FloatArray
-
-AS_SERVED = "as served"
-"""What the log itself earned, in a comparison."""
 
 
 def evaluate(
@@ -55,8 +53,7 @@ def evaluate(
     settings = checked(options)
     played = copy.deepcopy(policy) if settings.learns else policy
     name = "the policy" if isinstance(policy, type) else type(policy).__name__
-    found = columns({name: played}, _parts(log), settings)
-    return _evaluation(name, found, settings)
+    return _evaluations([name], {name: played}, log, settings)[name]
 
 
 def compare(
@@ -84,8 +81,7 @@ def compare(
     if to not in (AS_SERVED, *named):
         raise InvalidInput(f"to is {to!r}, wanted one of {', '.join([AS_SERVED, *named])}")
     played = {name: copy.deepcopy(policy) if settings.learns else policy for name, policy in named.items()}
-    found = columns(played, _parts(log), settings)
-    evaluations = {name: _evaluation(name, found, settings) for name in (AS_SERVED, *named)}
+    evaluations = _evaluations([AS_SERVED, *named], played, log, settings)
     comparison = Comparison(evaluations, {}, to)
     for name in evaluations:
         if name != to:
@@ -93,79 +89,75 @@ def compare(
     return comparison
 
 
-def _evaluation(name: str, found: Columns, settings: Settings) -> Evaluation:
-    n = len(found.rewards)
-    kept: FloatArray | None = np.ones(n)
-    if name == AS_SERVED:  # the policy that served: every ratio is 1
-        ratios, direct = np.ones(n), found.predicted
+def _evaluations(
+    names: Sequence[str], policies: Mapping[str, Any], log: Any, settings: Settings
+) -> dict[str, Evaluation]:
+    found = Gathered(names, settings)
+    for part in columns(policies, _parts(log), settings):
+        found.add(part)
+    return {name: _evaluation(name, found, settings) for name in names}
+
+
+def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
+    ratios, weights = found.of("ratios", name), found.of("weights")
+    if name == AS_SERVED:
         settings = settings._replace(threshold=np.inf)
-    else:
-        ratios, direct = found.ratios[name], found.direct.get(name, found.predicted)
-        kept = found.kept.get(name)
-    if settings.estimator == "replay" and kept is None:
-        draws = np.random.default_rng(settings.seed).random(n)
-        kept = (draws < ratios * found.propensities.min()).astype(np.float64)
-    terms = _terms(found, ratios, direct, kept, settings)
+    counts = _kept(name, found, ratios, settings) if settings.estimator == "replay" else ratios
+    if settings.estimator == "dr_followups":
+        counts = ratios * found.of("arrived")
+    terms = _terms(name, found, ratios, counts, settings)
     if not np.isfinite(terms).all():
         raise InvalidInput(f"{name} plays no row of the log that counts, wanted at least one")
-    mean_weight = found.weights.mean()
+    mean_weight = weights.mean()
     if mean_weight <= 0.0:
         raise InvalidInput("the log's weights are 0 in all rounds that count, wanted at least one above 0")
-    if (found.weights != mean_weight).any():  # the influence function of the weighted mean
-        mean = found.weights @ terms / found.weights.sum()
-        terms = mean + found.weights * (terms - mean) / mean_weight
+    if (weights != mean_weight).any():  # the influence function of the weighted mean
+        mean = weights @ terms / weights.sum()
+        terms = mean + weights * (terms - mean) / mean_weight
     settings = _with_max_ratio(name, found, ratios, settings)
     value, error, low, high = estimate(terms, settings, term_range(settings, found.missing))
-    counts = ratios if kept is None else kept
-    if settings.estimator == "dr_followups":
-        counts = np.where(np.isnan(found.rewards), 0.0, ratios / found.arrival)
     support = support_of(ratios, counts, found.missing)
     return Evaluation(value, error, low, high, support, terms, name, settings)
 
 
+def _kept(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> FloatArray:
+    """1 in the rows that a replay keeps, and 0 elsewhere."""
+    if name == AS_SERVED:
+        return ratios
+    if found.has("kept", name):
+        return found.of("kept", name)
+    draws = np.random.default_rng(settings.seed).random(len(ratios))
+    return (draws < ratios * found.least_propensity).astype(np.float64)
+
+
 def _terms(
-    found: Columns, ratios: FloatArray, direct: FloatArray, kept: FloatArray | None, settings: Settings
+    name: str, found: Gathered, ratios: FloatArray, kept: FloatArray, settings: Settings
 ) -> FloatArray:
-    rewards = found.rewards
-    match settings.estimator:
-        case "ips":
-            return estimators.ips(rewards, ratios)
-        case "snips":
-            return estimators.snips(rewards, ratios)
-        case "replay":
-            assert kept is not None
-            return estimators.rejection(rewards, kept)
-        case "dm":
-            return estimators.dm(direct)
-        case "dr":
-            return estimators.dr(rewards, ratios, direct, found.predicted)
-        case "switch_dr":
-            threshold = settings.threshold
-            if threshold is None:
-                threshold = estimators.switch_threshold(rewards, ratios, direct, found.predicted)
-            return estimators.switch_dr(rewards, ratios, direct, found.predicted, threshold)
-        case "dr_followups":
-            models = (direct, found.predicted, found.completed, found.arrival)
-            return estimators.dr_followups(rewards, ratios, *models)
+    if settings.estimator == "snips":
+        return estimators.snips(found.of("rewards"), ratios)
+    if settings.estimator == "replay":
+        return estimators.rejection(found.of("rewards"), kept)
+    if settings.estimator == "switch_dr" and settings.threshold is None:
+        residuals = (
+            found.of("residuals"),
+            ratios,
+            found.of("direct", name),
+            np.zeros(1),
+        )  # r - q in place of r
+        return estimators.switch_dr(*residuals, estimators.switch_threshold(*residuals))
+    return found.of("terms", name)
 
 
-def _with_max_ratio(name: str, found: Columns, ratios: FloatArray, settings: Settings) -> Settings:
+def _with_max_ratio(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> Settings:
     """The settings with the largest ratio that there can be, for intervals that need the terms' range."""
-    if settings.interval not in NEED_RANGE or settings.reward_range is None:
+    if settings.interval not in NEED_RANGE:
         return settings
-    low, high = settings.reward_range
-    outside = np.flatnonzero((found.rewards < low) | (found.rewards > high))
-    if len(outside):
-        got = (
-            f"the reward {found.rewards[outside[0]]:g} of counted round {outside[0]} is outside reward_range"
-        )
-        raise InvalidInput(f"{got}, wanted {low:g} to {high:g}")
-    if (found.weights != 1.0).any():
+    if (found.of("weights") != 1.0).any():
         raise InvalidInput(f"the log has weights, and interval is {settings.interval!r}, wanted weights of 1")
     if found.missing and settings.counts_missing and settings.interval == "sequence":
         got = f"{found.missing:,} rewards are missing, and interval is 'sequence'"
         raise InvalidInput(f"{got}, wanted rounds that are appended when their rewards have come")
-    limit = settings.max_ratio or 1.0 / float(found.propensities.min())
+    limit = settings.max_ratio or 1.0 / found.least_propensity
     if ratios.max() > limit * (1.0 + 1e-9):
         raise InvalidInput(f"{name} has a ratio of {ratios.max():g}, wanted at most max_ratio, {limit:g}")
     return settings._replace(max_ratio=limit)

@@ -6,6 +6,7 @@ every round, and stopped at any.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +17,10 @@ from postserve.types import FloatArray
 Kind = Literal["normal", "bootstrap", "bernstein", "sequence"]
 NEED_RANGE: tuple[Kind, ...] = ("bernstein", "sequence")
 KINDS: tuple[Kind, ...] = ("normal", "bootstrap", *NEED_RANGE)
-RESAMPLES = 1000
+RESAMPLES, MOST_DRAWN = 1000, 100_000
+"""Of the bootstrap: samples, and the rounds or groups of rounds in each."""
+AT_ONCE = 100_000
+"""Rounds of `sequence` in memory at once."""
 EPOCH, POWER = 2.0, 1.4
 """Of the boundary of `sequence`: variances double from epoch to epoch; POWER shares the error out."""
 
@@ -54,19 +58,25 @@ def bootstrap(terms: FloatArray, level: float, rng: np.random.Generator) -> tupl
     """Bootstrap-t: rounds are drawn again, and each mean is measured in its own standard errors.
 
     Its ends are not symmetric where terms are skewed, as ratios make them (Efron and Tibshirani 1993,
-    chapter 12). Draws whose terms are all equal say nothing of errors and are left out.
+    chapter 12). Draws whose terms are all equal say nothing of errors and are left out. In a long log, what
+    is drawn is not rounds but groups of subsequent ones: sums of deviations from the mean have the same
+    skewness over all groups as terms have over all rounds.
 
     >>> low, high = bootstrap(np.arange(100.0), 0.95, np.random.default_rng(0))
     >>> low < 45.0 < 54.0 < high
     True
     """
-    n, mean, error = len(terms), float(terms.mean()), standard_error(terms)
-    off = []
+    mean, error = float(terms.mean()), standard_error(terms)
+    units = terms - mean
+    if len(units) > MOST_DRAWN:
+        starts = np.arange(MOST_DRAWN) * len(units) // MOST_DRAWN
+        units = np.add.reduceat(units, starts)
+    n, off = len(units), []
     for _ in range(RESAMPLES):
-        drawn = terms[rng.integers(n, size=n)]
+        drawn = units[rng.integers(n, size=n)]
         its_error = standard_error(drawn)
         if its_error > 0.0:
-            off.append((float(drawn.mean()) - mean) / its_error)
+            off.append(float(drawn.mean()) / its_error)
     if not off:
         return normal(terms, level)
     low, high = np.quantile(off, [0.5 - level / 2.0, 0.5 + level / 2.0])
@@ -106,19 +116,29 @@ def sequence(terms: FloatArray, level: float, within: Range) -> tuple[FloatArray
     >>> bool(low[-1] > 0.4), bool(high[-1] < 0.6), low[0], high[0]
     (True, True, np.float64(0.0), np.float64(1.0))
     """
+    ends = list(_ends(terms, level, within))
+    return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+
+
+def _ends(terms: FloatArray, level: float, within: Range) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """`sequence`, some rounds at a time."""
     width = within.high - within.low
-    unit = (terms - within.low) / width
-    n = np.arange(1, len(unit) + 1)
-    sums = np.cumsum(unit)
-    expected = (0.5 + sums - unit) / n  # from the terms before, and one at the middle of the range
-    variance = np.maximum(np.cumsum((unit - expected) ** 2), 1.0)
-    epochs = np.log(variance) / math.log(EPOCH)
-    logarithm = POWER * np.log1p(epochs) + math.log(2.0 * float(zeta(POWER)) / (1.0 - level))
     k1 = (EPOCH**0.25 + EPOCH**-0.25) / math.sqrt(2.0)
     k2 = (math.sqrt(EPOCH) + 1.0) / 2.0
-    u = np.sqrt(k1**2 * variance * logarithm + (k2 * logarithm) ** 2) + k2 * logarithm
-    low, high = (sums - u) / n, (sums + u) / n
-    return within.low + width * np.maximum(low, 0.0), within.low + width * np.minimum(high, 1.0)
+    total = squares = 0.0
+    for start in range(0, len(terms), AT_ONCE):
+        unit = (terms[start : start + AT_ONCE] - within.low) / width
+        n = np.arange(start + 1, start + len(unit) + 1)
+        sums = np.cumsum(np.concatenate([[total], unit]))[1:]
+        expected = (0.5 + sums - unit) / n  # from the terms before, and one at the middle of the range
+        spread = np.cumsum(np.concatenate([[squares], (unit - expected) ** 2]))[1:]
+        total, squares = sums[-1], spread[-1]
+        variance = np.maximum(spread, 1.0)
+        epochs = np.log(variance) / math.log(EPOCH)
+        logarithm = POWER * np.log1p(epochs) + math.log(2.0 * float(zeta(POWER)) / (1.0 - level))
+        u = np.sqrt(k1**2 * variance * logarithm + (k2 * logarithm) ** 2) + k2 * logarithm
+        low, high = (sums - u) / n, (sums + u) / n
+        yield within.low + width * np.maximum(low, 0.0), within.low + width * np.minimum(high, 1.0)
 
 
 def interval(
@@ -136,5 +156,5 @@ def interval(
     assert within is not None
     if kind == "bernstein":
         return bernstein(terms, level, within)
-    low, high = sequence(terms, level, within)
+    *_, (low, high) = _ends(terms, level, within)
     return float(low[-1]), float(high[-1])

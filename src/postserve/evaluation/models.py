@@ -99,8 +99,9 @@ def predictions(
     """
     n = len(log)
     came = ~np.isnan(log.rewards)
-    u = np.hstack([log.x, marked_z(log)])
-    with_arm = np.hstack([u, np.eye(log.n_arms)[log.arms]])
+    if not came.all():
+        u = np.hstack([log.x, marked_z(log)])
+        with_arm = np.hstack([u, np.eye(log.n_arms)[log.arms]])
     direct, arrival = np.zeros((len(chances), n)), np.ones(n)
     predicted, completed = np.zeros(n), np.zeros(n)
     for known, rows in splits:
