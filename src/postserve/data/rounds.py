@@ -7,14 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.errors import InvalidInput
-from postserve.types import BoolArray, FloatArray
+from postserve.types import BoolArray, FloatArray, IntArray
 from postserve.validation import matrix, refuse_masked, vector, whole_numbers
 
 MOST_UNNAMED = 10_000
 """Larger ids count as mistakes, unless there are names or as many rows."""
 LEAST_PROPENSITY = 1e-9
 """A row must not count for more than a billion."""
-PER_ROW = ("x", "z", "arms", "rewards", "propensities", "weights")
+SUMS_TO = 1e-6
+"""How far propensities may be from what they should be."""
+PER_ROW = ("x", "z", "arms", "rewards", "propensities", "weights", "eligible", "all_propensities")
 
 
 class LoggedRounds:
@@ -24,7 +26,9 @@ class LoggedRounds:
     `arm_names`. `propensities` are the probabilities with which each row's arm was served, or one number for
     all rows. A missing reward is NaN, and so is every entry of a missing z. `weights` (by default 1) say how
     much each row counts in a value, for example to make up for missing rewards
-    (`evaluation.missing_weights`). `x_encoder` and `z_encoder`, if there are any, made x and z of raw values.
+    (`evaluation.missing_weights`). `eligible`, (n, n_arms), says which arms could be served, if not always
+    all; `all_propensities`, (n, n_arms), has the probability of each arm, or NaN in rows in which only that
+    of the served one is known. `x_encoder` and `z_encoder`, if there are any, made x and z of raw values.
 
     >>> contexts = {"x": [[0.0], [1.0]], "z": [[2.0], [4.0]]}
     >>> log = LoggedRounds(**contexts, arms=[1, 0], rewards=[1.0, 3.0], propensities=0.5)
@@ -41,6 +45,8 @@ class LoggedRounds:
         rewards: npt.ArrayLike,
         propensities: npt.ArrayLike,
         weights: npt.ArrayLike = 1.0,
+        eligible: npt.ArrayLike | None = None,
+        all_propensities: npt.ArrayLike | None = None,
         arm_names: Sequence[str] = (),
         x_names: Sequence[str] = (),
         z_names: Sequence[str] = (),
@@ -74,8 +80,27 @@ class LoggedRounds:
         _refuse_rows("propensities", self.propensities, impossible, wanted)
         self.weights = _own(_one_or_many("weights", weights, n))
         _refuse_rows("weights", self.weights, self.weights < 0.0, "a weight of at least 0")
+        self.eligible = None if eligible is None else _eligible(eligible, self.arms, self.n_arms)
+        self.all_propensities: FloatArray | None = None
+        if all_propensities is not None:
+            self.all_propensities = _own(_with_lost_rows("all_propensities", all_propensities, n))
+            self._check_all_propensities(self.all_propensities)
         self.x_names = _column_names("x", x_names, self.x)
         self.z_names = _column_names("z", z_names, self.z)
+
+    def _check_all_propensities(self, chances: FloatArray) -> None:
+        if chances.shape[1] != self.n_arms:
+            raise InvalidInput(
+                f"all_propensities has shape {chances.shape}, wanted ({len(self)}, {self.n_arms})"
+            )
+        none = (chances < 0.0).any(axis=1) | (abs(chances.sum(axis=1) - 1.0) > SUMS_TO)
+        _refuse_rows("all_propensities", chances, none, "probabilities that sum to 1, or NaN in all of them")
+        served = chances[np.arange(len(self)), self.arms]
+        other = abs(served - self.propensities) > SUMS_TO
+        _refuse_rows("all_propensities", served, other, "what propensities has for the arm that was served")
+        if self.eligible is not None:
+            outside: BoolArray = np.any((chances > SUMS_TO) & ~self.eligible, axis=1)
+            _refuse_rows("all_propensities", chances, outside, "0 for arms that are not eligible")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -91,7 +116,8 @@ class LoggedRounds:
         """Some of the rows, in the given order, by their numbers or a boolean mask."""
         at = np.asarray(rows)
         try:
-            return self.changed(**{name: getattr(self, name)[at] for name in PER_ROW})
+            columns = {name: getattr(self, name) for name in PER_ROW}
+            return self.changed(**{name: each[at] for name, each in columns.items() if each is not None})
         except IndexError as error:
             raise InvalidInput(f"rows is {rows!r:.60} ({error}), wanted rows of {len(self)}") from error
 
@@ -106,6 +132,19 @@ class LoggedRounds:
             if name not in names:
                 raise InvalidInput(f"there is no part {name!r}, wanted one of {', '.join(names)}")
         return LoggedRounds(**{**{name: getattr(self, name) for name in names}, **parts})
+
+
+def _eligible(value: Any, arms: IntArray, n_arms: int) -> BoolArray | None:
+    """Which arms could be served in each row; None if all could in all."""
+    refuse_masked("eligible", value)
+    found = np.asarray(value)
+    wanted = (len(arms), n_arms)
+    if found.shape != wanted or found.dtype != np.bool_:
+        got = f"eligible has shape {found.shape} and dtype {found.dtype}"
+        raise InvalidInput(f"{got}, wanted {wanted} truth values, one column per arm")
+    lacking = ~found[np.arange(len(arms)), arms]
+    _refuse_rows("eligible", found, lacking, "the arm that was served among them")
+    return None if found.all() else _own(found)
 
 
 def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,22 +1,19 @@
 """From policies and a log to the columns that estimators take."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
+from postserve.evaluation.asking import asked, asked_of_all, require_takes_arms
 from postserve.evaluation.delays import require
 from postserve.evaluation.models import Predictions, blocks, folds, predictions
 from postserve.evaluation.replay import replay, require_arms
 from postserve.evaluation.settings import Settings
 from postserve.evaluation.support import Lacking
-from postserve.policies.choosing import batch_propensities
 from postserve.types import FloatArray
-
-SUMS_TO = 1e-6
-"""How far the sum of a policy's probabilities may be from 1."""
 
 
 class Columns(NamedTuple):
@@ -53,9 +50,9 @@ def columns(
             )
         if not names:
             names = part.arm_names
-            for name, policy in policies.items():
-                _require_policy(name, policy, part, settings)
-                lacking[name] = Lacking(part.n_arms)
+            lacking = {name: Lacking(part.n_arms) for name in policies}
+        for name, policy in policies.items():
+            _require_policy(name, policy, part, settings)
         yield _of_part(policies, part, lacking, settings, rng)
     if not names:
         raise InvalidInput("log has no rounds, wanted at least one")
@@ -119,32 +116,18 @@ def _of_part(
 
 def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> FloatArray:
     """The policy's probability of each arm at each x, (n, n_arms), before it learns from that row."""
-    if not learns and (at_once := batch_propensities(policy)) is not None:
-        chances = np.asarray(at_once(log.x.copy()))
-        refused = (chances < 0.0).any(axis=1) | ~(abs(chances.sum(axis=1) - 1.0) <= SUMS_TO)
-        for row in np.flatnonzero(refused)[:1]:
-            _refuse_chances(name, row, chances[row], log)
-        return chances
+    if not learns:
+        return asked_of_all(name, policy, log)
     chances = np.empty((len(log), log.n_arms))
     for row in range(len(log)):
-        x = log.x[row].copy()
-        pi = np.asarray(policy.propensities(x))
-        if pi.shape != (log.n_arms,) or not pi.min() >= 0.0 or abs(pi.sum() - 1.0) > SUMS_TO:
-            _refuse_chances(name, row, pi, log)
-        chances[row] = pi
-        if learns:
-            z, arm, reward = log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
-            lost = bool(np.isnan(z).any())
-            if not np.isnan(reward):
-                policy.update(x, arm, None if lost else z, reward)
-            elif not lost:
-                policy.observe(x, arm, z)
+        chances[row] = asked(name, policy, log, row)
+        x, z, arm, reward = log.x[row].copy(), log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
+        lost = bool(np.isnan(z).any())
+        if not np.isnan(reward):
+            policy.update(x, arm, None if lost else z, reward)
+        elif not lost:
+            policy.observe(x, arm, z)
     return chances
-
-
-def _refuse_chances(name: str, row: int, pi: Any, log: LoggedRounds) -> NoReturn:
-    got = f"the propensities of {name} at row {row} are {pi!r:.60}"
-    raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities that sum to 1, one per arm")
 
 
 def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Settings) -> None:
@@ -155,3 +138,4 @@ def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Setting
     verbs = ("select",) if settings.estimator == "replay" and settings.learns else ("propensities",)
     require(policy, *verbs, *(("update", "observe") if settings.learns else ()))
     require_arms(policy, log.n_arms)
+    require_takes_arms(policy, verbs[0], log)

@@ -11,6 +11,7 @@ import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
+from postserve.evaluation.asking import arms_at, require_takes_arms
 from postserve.evaluation.delays import Delay, Feedback, delays_of, require
 from postserve.evaluation.serving import checked, column_of, each, served
 from postserve.protocols import z_for_oracle
@@ -65,7 +66,8 @@ def replay(
     policy that need not explore.
 
     If `log` is a `Rounds` block, every arm's reward is known and every row counts. A log's missing rewards
-    (NaN) do not count; the z of these rows still teaches phi.
+    (NaN) do not count; the z of these rows still teaches phi. Where only some arms were eligible, the policy
+    chooses among these.
 
     `z_delay` and `reward_delay` are as in `simulate`: a number, a function, a distribution, or a column with
     one entry per row of the log. They count the rounds that the policy plays: in "rejection", the rows that
@@ -89,8 +91,10 @@ def replay(
         require(policy, "select", "update")
     elif isinstance(log, LoggedRounds):
         gaps = ["observe"] if np.isnan(log.rewards).any() else []
-        require(policy, "propensities" if method == "weighted" else "select", "update", *gaps)
+        asks = "propensities" if method == "weighted" else "select"
+        require(policy, asks, "update", *gaps)
         require_arms(policy, log.n_arms)
+        require_takes_arms(policy, asks, log)
     else:
         raise InvalidInput(f"log is a {type(log).__name__}, wanted LoggedRounds, or Rounds")
     n = len(log.rewards)
@@ -113,8 +117,10 @@ def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator, feedbac
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
         feedback.come(len(counted))
-        chosen = policy.select(x, rng, **z_for_oracle(policy, z=z)).arm
-        match = column_of(chosen, None, log.n_arms) == arm
+        option = arms_at(log, row)
+        chosen = policy.select(x, rng, **z_for_oracle(policy, z=z), **option).arm
+        eligible = np.array(option["arms"]) if option else np.arange(log.n_arms)
+        match = eligible[column_of(chosen, eligible, len(eligible))] == arm
         if match and (keep[row] == 1.0 or rng.random() < keep[row]):
             feedback.serve(len(counted), x, arm, z, float(log.rewards[row]), row=row)
             counted.append(row)
@@ -127,7 +133,7 @@ def _weighted(policy: Any, log: LoggedRounds, feedback: Feedback) -> Replay:
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
         feedback.come(row)
-        found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z)))
+        found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z), **arms_at(log, row)))
         if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
             got = f"the policy's propensities are {found!r:.60}"
             raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities, one per arm")

@@ -64,8 +64,9 @@ def support_of(ratios: FloatArray, counts: FloatArray, missing: int) -> Support:
 class Lacking:
     """Collects the rounds in which a policy plays what the log could not serve, part by part of the log.
 
-    These are of two kinds: the policy plays an arm of which the log has no reward at all, or the log served
-    its arm with certainty and the policy may play another one.
+    These are of three kinds: the policy plays an arm of which the log has no reward at all; it may play
+    another one than the log served with certainty; or one to which the log gave propensity 0 in that round,
+    where the propensities of all arms are known. Arms that were not eligible are not played.
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -73,23 +74,30 @@ class Lacking:
         self._seen = np.zeros(n_arms, dtype=bool)
         self._of_arm: list[list[IntArray]] = [[] for _ in range(n_arms)]
         self._certain: list[IntArray] = []
+        self._impossible: list[IntArray] = []
 
     def add(self, log: LoggedRounds, chances: FloatArray) -> None:
         """The next part of the log, with the policy's probabilities, (n, n_arms)."""
         here = np.zeros(log.n_arms, dtype=bool)
         here[log.arms[~np.isnan(log.rewards)]] = True
         self._seen |= here
+        for arm in np.flatnonzero(here):
+            self._of_arm[arm].clear()
         for arm in np.flatnonzero(~self._seen):
             self._of_arm[arm].append(self._rounds + np.flatnonzero(chances[:, arm] > TOLERANCE))
         mine = chances[np.arange(len(log)), log.arms]
         forced = (log.propensities >= 1.0) & (mine < 1.0 - TOLERANCE)
         self._certain.append(self._rounds + np.flatnonzero(forced))
+        if log.all_propensities is not None:
+            never = ((log.all_propensities <= 0.0) & (chances > TOLERANCE)).any(axis=1)
+            self._impossible.append(self._rounds + np.flatnonzero(never))
         self._rounds += len(log)
 
     def refuse(self, name: str, arm_names: Sequence[str], *, certain: bool) -> None:
-        """Raise `NoSupport` if there are any; those served with certainty only if `certain`."""
+        """Raise `NoSupport` if there are any; those of the last two kinds only if `certain`."""
         unseen = [arm for arm, rows in enumerate(self._of_arm) if not self._seen[arm] and any(map(len, rows))]
-        parts = [rows for arm in unseen for rows in self._of_arm[arm]] + (self._certain if certain else [])
+        parts = [rows for arm in unseen for rows in self._of_arm[arm]]
+        parts += [*self._certain, *self._impossible] if certain else []
         rows = np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
         if not len(rows):
             return
@@ -97,6 +105,8 @@ class Lacking:
         why = [f"no reward of arm {arm_names[arm]!r} is in the log" for arm in unseen[:3]]
         if certain and any(map(len, self._certain)):
             why.append("the log served its arm with propensity 1, and the policy may play another")
+        if certain and any(map(len, self._impossible)):
+            why.append("the log gave an arm that the policy plays propensity 0")
         got = f"{name} plays what the log could not serve in {len(rows):,} of {self._rounds:,} rounds"
         wanted = "wanted a log or a policy with support in every round"
         raise NoSupport(f"{got} (rows {shown}; {'; '.join(why)}), {wanted}", rows.tolist())

@@ -12,7 +12,7 @@ from postserve.data.log.schema import X, Z, check, in_schema
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.files import whole_file
-from postserve.types import BoolArray
+from postserve.types import BoolArray, FloatArray
 from postserve.validation import errors_as_invalid_input, integer
 
 ROWS = 100_000
@@ -188,12 +188,47 @@ def _encoded(
         arms=piece["arm"].replace_strict(ids).to_numpy(),
         rewards=piece["reward"].fill_null(np.nan).to_numpy(),
         propensities=piece["propensity"].to_numpy(),
+        eligible=_eligible(piece, ids, done),
+        all_propensities=_all_propensities(piece, ids),
         arm_names=list(ids),
         x_names=x_encoder.names,
         z_names=z_encoder.names,
         x_encoder=x_encoder,
         z_encoder=z_encoder,
     )
+
+
+def _eligible(piece: Any, ids: Mapping[str, int], done: int) -> BoolArray | None:
+    """Which arms could be served in each row; where the log does not say so, all."""
+    pl = extra("polars")
+    listed = piece.select("eligible").with_row_index("row").filter(pl.col("eligible").list.len() > 0)
+    if not len(listed):
+        return None
+    pairs = listed.explode("eligible")
+    unknown = pairs.filter(~pl.col("eligible").is_in(list(ids)))
+    if len(unknown):
+        row, name = unknown.row(0)
+        got = f"column 'eligible' has {name!r} at row {done + row}"
+        raise InvalidInput(f"{got}, wanted some of {', '.join(ids)}")
+    found = np.ones((len(piece), len(ids)), dtype=bool)
+    found[listed["row"].to_numpy()] = False
+    found[pairs["row"].to_numpy(), pairs["eligible"].replace_strict(ids).to_numpy()] = True
+    return found
+
+
+def _all_propensities(piece: Any, ids: Mapping[str, int]) -> FloatArray | None:
+    """The probability of each arm, and NaN in rows in which these are not known."""
+    pl, names = extra("polars"), ["eligible", "propensities"]
+    listed = piece.select(names).with_row_index("row").filter(pl.col("propensities").list.len() > 0)
+    if not len(listed):
+        return None
+    with errors_as_invalid_input("column 'propensities' cannot be read", "one per eligible arm"):
+        pairs = listed.explode(names)
+    found = np.full((len(piece), len(ids)), np.nan)
+    found[listed["row"].to_numpy()] = 0.0
+    at = pairs["row"].to_numpy(), pairs["eligible"].replace_strict(ids).to_numpy()
+    found[at] = pairs["propensities"].to_numpy()
+    return found
 
 
 def _lost(piece: Any, names: Sequence[str]) -> BoolArray:

@@ -82,10 +82,16 @@ def check(frame: Any) -> None:
             f"a probability from {LEAST_PROPENSITY:g} to 1",
         ),
         "reward": (reward.is_not_null() & ~reward.is_finite(), "a finite number, or null"),
-        "eligible": ((eligible.list.len() > 0) & ~served, "the arm that was served among them"),
+        "eligible": (
+            (eligible.list.len() > 0) & (~served | (eligible.list.n_unique() < eligible.list.len())),
+            "the arm that was served among them, each once",
+        ),
         "propensities": (
             chances.is_not_null()
-            & ((chances.list.len() != eligible.list.len()) | ((chances.list.sum() - 1.0).abs() > 1e-6)),
+            & (
+                (chances.list.len() != eligible.list.len().fill_null(0))
+                | ((chances.list.sum() - 1.0).abs() > 1e-6)
+            ),
             "one per eligible arm, which sum to 1",
         ),
     }

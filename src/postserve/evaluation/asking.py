@@ -1,0 +1,77 @@
+"""What a policy would do at the rows of a log, among the arms that could be served there."""
+
+from collections.abc import Iterator
+from inspect import Parameter, signature
+from typing import Any, NoReturn
+
+import numpy as np
+
+from postserve.data.rounds import LoggedRounds
+from postserve.errors import InvalidInput
+from postserve.policies.choosing import batch_propensities
+from postserve.types import FloatArray, IntArray
+
+SUMS_TO = 1e-6
+"""How far the sum of a policy's probabilities may be from 1, and one that should be 0 from it."""
+
+
+def arms_at(log: LoggedRounds, row: int) -> dict[str, Any]:
+    """The eligible arms of a row, as policies take them by name; nothing where all arms are."""
+    if log.eligible is None or log.eligible[row].all():
+        return {}
+    return {"arms": np.flatnonzero(log.eligible[row]).tolist()}
+
+
+def require_takes_arms(policy: Any, verb: str, log: LoggedRounds) -> None:
+    """Raise if rows of the log have eligible arms, and the policy's verb does not take any."""
+    if log.eligible is None:
+        return
+    options = signature(getattr(policy, verb)).parameters.values()
+    if not any(each.name == "arms" or each.kind is Parameter.VAR_KEYWORD for each in options):
+        got = f"{verb} of {type(policy).__name__} takes no arms, and the log has rows with some eligible only"
+        raise InvalidInput(f"{got}, wanted {verb}(…, arms=…)")
+
+
+def asked(name: str, policy: Any, log: LoggedRounds, row: int) -> FloatArray:
+    """The policy's probability of each arm at a row, (n_arms,); it may do with its x what it likes."""
+    pi = np.asarray(policy.propensities(log.x[row].copy(), **arms_at(log, row)))
+    if pi.shape != (log.n_arms,) or _are_wrong(pi[None], log, slice(row, row + 1))[0]:
+        _refuse(name, row, pi, log)
+    return pi
+
+
+def asked_of_all(name: str, policy: Any, log: LoggedRounds) -> FloatArray:
+    """The same for every row, (n, n_arms), of a policy that does not change."""
+    at_once = batch_propensities(policy)
+    if at_once is None:
+        return np.array([asked(name, policy, log, row) for row in range(len(log))])
+    chances = np.empty((len(log), log.n_arms))
+    for rows in _alike(log):
+        chances[rows] = at_once(log.x[rows], **arms_at(log, rows[0]))
+    for row in np.flatnonzero(_are_wrong(chances, log, slice(None)))[:1]:
+        _refuse(name, row, chances[row], log)
+    return chances
+
+
+def _alike(log: LoggedRounds) -> Iterator[IntArray]:
+    """Rows with the same eligible arms."""
+    if log.eligible is None:
+        return iter([np.arange(len(log))])
+    _, which = np.unique(log.eligible, axis=0, return_inverse=True)
+    ends = np.cumsum(np.bincount(which))
+    return iter(np.split(np.argsort(which, kind="stable"), ends[:-1]))
+
+
+def _are_wrong(chances: FloatArray, log: LoggedRounds, rows: slice) -> Any:
+    """Which rows have no probabilities of the arms that are eligible there."""
+    wrong = (chances < 0.0).any(axis=1) | ~(abs(chances.sum(axis=1) - 1.0) <= SUMS_TO)
+    if log.eligible is not None:
+        wrong |= ((chances > SUMS_TO) & ~log.eligible[rows]).any(axis=1)
+    return wrong
+
+
+def _refuse(name: str, row: int, pi: Any, log: LoggedRounds) -> NoReturn:
+    got = f"the propensities of {name} at row {row} are {pi!r:.60}"
+    among = arms_at(log, row)
+    zeros = f", and 0 but for the eligible {among['arms']!r:.60}" if among else ""
+    raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities that sum to 1, one per arm{zeros}")
