@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from postserve import Encoder, InvalidInput
-from postserve.data.log import DecisionLog, from_dsjson, from_open_bandit, to_dsjson, to_open_bandit
+from postserve.data.log import DecisionLog, dsjson, from_dsjson, from_open_bandit, to_dsjson, to_open_bandit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -200,6 +200,14 @@ def test_dsjson_as_vowpal_wabbit_writes_it(tmp_path: Path) -> None:
         ("{", "line 2 is no decision"),
         ("[]", "line 2 is no decision"),
         ('{"EventId": "a"}', "line 2 is no decision .KeyError"),
+        (
+            '{"EventId": "a", "a": [1], "p": [1.0], "c": {"_multi": [{}], "age": "old"}}',
+            "line 2 has 'x.age' as a",
+        ),
+        (
+            '{"EventId": "a", "a": [1], "p": [1.0], "c": {"_multi": [{}]}, "_z": 3}',
+            "line 2 is no decision .TypeError",
+        ),
         ("", None),
     ],
 )
@@ -212,6 +220,42 @@ def test_a_line_that_is_no_decision_is_named(line: str, told: str | None, tmp_pa
     else:
         with pytest.raises(InvalidInput, match=told):
             from_dsjson(tmp_path / "log.dsjson")
+
+
+def test_dsjson_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and types that only later pieces have are in all of the log; memory holds some rounds."""
+    whole = table()
+    whole["x.age"] = [None] * 20 + [7.0] * 20 + [7.5] * 20
+    to_dsjson(DecisionLog.of(whole), tmp_path / "log.dsjson")
+    text = (tmp_path / "log.dsjson").read_text()
+    (tmp_path / "log.dsjson").write_text(text.replace('"age": 7.0', '"age": 7'))  # a whole number there
+    late = {"EventId": "late", "a": [1], "p": [1.0], "c": {"tall": True, "_multi": [{"id": "call"}]}}
+    with (tmp_path / "log.dsjson").open("a") as file:
+        file.write(json.dumps(late) + "\n")
+    at_once = from_dsjson(tmp_path / "log.dsjson").frame.collect()
+    monkeypatch.setattr(dsjson, "ROWS", 7)
+    log = from_dsjson(tmp_path / "log.dsjson")
+    assert log.frame.collect().equals(at_once)
+    assert at_once["x.age"].to_list() == [*whole["x.age"], None]
+    assert at_once["x.tall"].to_list() == [None] * 60 + [True]
+    assert log.arm_names == ("call", "mail")
+
+
+@pytest.mark.parametrize("last", ["{", '{"EventId": "d1", "a": [1], "p": [1.0], "c": {"_multi": [{}]}}'])
+def test_a_file_that_is_refused_leaves_nothing(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_dsjson(DecisionLog.of(table()), tmp_path / "log.dsjson")
+    with (tmp_path / "log.dsjson").open("a") as file:
+        file.write(last + "\n")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(dsjson, "ROWS", 7)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with pytest.raises(InvalidInput, match=r"line 61 is no decision|'d1' at rows 1 and 60"):
+        from_dsjson(tmp_path / "log.dsjson")
+    assert not list((tmp_path / "temporary").iterdir())
+    with pytest.raises(InvalidInput, match=r"none cannot be read .* wanted a file of dsjson"):
+        from_dsjson(tmp_path / "none")
 
 
 def test_open_bandit_columns_and_back(tmp_path: Path) -> None:

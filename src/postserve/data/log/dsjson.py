@@ -7,33 +7,46 @@ it is under ``_z``, which Vowpal Wabbit ignores.
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from postserve.data.finding import PathLike, as_path
-from postserve.data.log.decisions import DecisionLog
-from postserve.data.log.schema import X, Z
+from postserve.data.finding import PathLike, as_path, extra
+from postserve.data.log.decisions import ROWS, DecisionLog
+from postserve.data.log.schema import X, Z, kinds
 from postserve.errors import InvalidInput
 from postserve.files import whole_file
+from postserve.validation import errors_as_invalid_input
 
 MULTI, LABEL = "_multi", "id"
 """The arms of a context, and where an arm has its name."""
+_FOLDERS: list[TemporaryDirectory[str]] = []
+"""Of logs that were read. They are removed when the program ends: until then frames may be made from them."""
 
 
 def from_dsjson(path: PathLike) -> DecisionLog:
     """The decisions in a file of dsjson; an arm without an ``id`` is named by its number.
 
     Names within names are joined by dots, and lists are numbered. Rewards are costs with the sign changed.
+    The file is read once, piece by piece, and may be larger than memory: it is kept as Parquet in a temporary
+    folder until the program ends.
     """
-    place = as_path("path", path)
+    pl, place = extra("polars"), as_path("path", path)
+    folder = TemporaryDirectory(prefix="postserve-")
     try:
-        lines = place.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{place} cannot be read ({error}), wanted a file of dsjson") from error
-    rows = [_row(f"{place}, line {i}", line) for i, line in enumerate(lines, 1) if line.strip()]
-    if not rows:
-        raise InvalidInput(f"{place} has no decision, wanted one per line")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return DecisionLog.of({name: [row.get(name) for row in rows] for name in names})
+        whole = Path(folder.name, "log.parquet")
+        parts = [pl.scan_parquet(part) for part in _as_parquet(place, Path(folder.name))]
+        if not parts:
+            raise InvalidInput(f"{place} has no decision, wanted one per line")
+        DecisionLog(pl.concat(parts, how="diagonal_relaxed")).write(whole)
+    except BaseException:
+        folder.cleanup()
+        raise
+    _FOLDERS.append(folder)
+    for part in Path(folder.name).glob("part*"):
+        part.unlink()
+    return DecisionLog.read(whole)
 
 
 def to_dsjson(log: DecisionLog, path: PathLike) -> None:
@@ -43,6 +56,54 @@ def to_dsjson(log: DecisionLog, path: PathLike) -> None:
         for piece in log.pieces():
             for row in piece.iter_rows(named=True):
                 file.write(json.dumps(_event(row, arms)).encode() + b"\n")
+
+
+def _as_parquet(place: Path, folder: Path) -> Iterator[Path]:
+    """The rows of the schema in files of as many as are in memory at once; names may differ among files."""
+    pl, types = extra("polars"), kinds()
+    kind_of: dict[str, tuple[str, int]] = {}
+    for number, rows in enumerate(_pieces(_rows(place, kind_of))):
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        for name, values in columns.items():
+            if name not in types and any(isinstance(value, float) for value in values):
+                columns[name] = [None if value is None else float(value) for value in values]
+        part = folder / f"part{number:06d}.parquet"
+        with errors_as_invalid_input(f"{place} cannot be read", "numbers, texts and truth values"):
+            overrides = {name: kind for name, kind in types.items() if name in columns}
+            pl.DataFrame(columns, schema_overrides=overrides).write_parquet(part)
+        yield part
+
+
+def _rows(place: Path, kind_of: dict[str, tuple[str, int]]) -> Iterator[dict[str, Any]]:
+    """Line by line; `kind_of` learns the kind of each name's values, and the line of the first."""
+    try:
+        with place.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    row = _row(f"{place}, line {number}", line)
+                    for name, value in row.items():
+                        _refuse_other_kind(place, number, name, value, kind_of)
+                    yield row
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{place} cannot be read ({error}), wanted a file of dsjson") from error
+
+
+def _refuse_other_kind(
+    place: Path, number: int, name: str, value: Any, kind_of: dict[str, tuple[str, int]]
+) -> None:
+    if value is None or not name.startswith((X, Z)):
+        return
+    kind = "a truth value" if isinstance(value, bool) else "a text" if isinstance(value, str) else "a number"
+    before, first = kind_of.setdefault(name, (kind, number))
+    if kind != before:
+        got = f"{place}, line {number} has {name!r} as {kind}, {value!r:.60}"
+        raise InvalidInput(f"{got}, wanted {before} as in line {first}")
+
+
+def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while piece := list(islice(rows, ROWS)):
+        yield piece
 
 
 def _row(where: str, line: str) -> dict[str, Any]:
@@ -63,11 +124,11 @@ def _row(where: str, line: str) -> dict[str, Any]:
             "z_time": _moment(event.get("_z_time")),
             "model_version": event.get("_model_version"),
         }
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        row |= {X + name: value for name, value in _flat(context)}
+        return row | {Z + name: value for name, value in _flat(dict(event.get("_z") or {}))}
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         got = f"{where} is no decision ({type(error).__name__}: {error!s:.60})"
         raise InvalidInput(f"{got}, wanted EventId, a, p, c with {MULTI}, and _label_cost") from error
-    row |= {X + name: value for name, value in _flat(context)}
-    return row | {Z + name: value for name, value in (event.get("_z") or {}).items()}
 
 
 def _moment(text: str | None) -> datetime | None:
