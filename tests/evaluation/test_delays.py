@@ -1,13 +1,16 @@
 """Feedback that comes late: in which order, by which verb, and what never comes."""
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.untyped import untyped
 
 from postserve import (
+    DecisionLog,
     InvalidInput,
     LinUCB,
     LinUCBOracle,
@@ -17,6 +20,7 @@ from postserve import (
     RidgeMap,
     Rounds,
     SyntheticEnvironment,
+    evaluate,
     replay,
     simulate,
 )
@@ -145,6 +149,72 @@ def test_rewards_that_never_come_leave_z() -> None:
     policy = Told()
     replay(policy, log, np.random.default_rng(0), z_delay=1, reward_delay=1)
     assert ", ".join(policy.notes) == "select 0, update 0, select 1, z 1, select 2"
+
+
+class Asked(Told):
+    """The same in an evaluation, which asks for probabilities."""
+
+    def propensities(self, x: Any) -> Any:
+        self.notes.append(f"select {x[0]:g}")
+        return np.array([1.0, 0.0])
+
+    def __deepcopy__(self, memo: Any) -> "Asked":
+        return self
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize(("z_delay", "reward_delay", "wanted"), ORDERS)
+def test_an_evaluation_has_the_same_order_from_one_part_of_the_log_to_the_next(
+    z_delay: Any, reward_delay: Any, wanted: str, parts: int
+) -> None:
+    t = np.arange(4.0)[:, None]
+    log = LoggedRounds(x=t, z=t, arms=[0] * 4, rewards=t[:, 0], propensities=1.0, arm_names=("a", "b"))
+    policy, rows = Asked(), np.split(np.arange(4), parts)
+    options: Any = {"estimator": "ips", "learns": True, "z_delay": z_delay, "reward_delay": reward_delay}
+    found = evaluate(policy, [log.take(each) for each in rows], **options)
+    assert ", ".join(policy.notes) == wanted
+    assert found.value == 1.5
+
+
+def test_delays_in_an_evaluation_that_cannot_be_used() -> None:
+    t = np.arange(4.0)[:, None]
+    log = LoggedRounds(x=t, z=t, arms=[0] * 4, rewards=t[:, 0], propensities=1.0, arm_names=("a", "b"))
+    for options, told in (
+        ({"z_delay": 1}, "z_delay is given for a fixed policy, wanted it with learns=True"),
+        ({"learns": True, "reward_delay": 1, "estimator": "replay"}, "reward_delay is given for 'replay'"),
+        ({"learns": True, "z_delay": [1] * 5}, r"z_delay has shape \(5,\), wanted \(4,\), one per round"),
+        ({"learns": True, "z_delay": [1] * 3}, r"z_delay has shape \(\d,\), wanted"),
+        ({"learns": True, "z_delay": "soon"}, "z_delay is 'soon'"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            untyped(evaluate)(Asked(), [log.take([0, 1]), log.take([2, 3])], **options)
+
+
+def test_the_delays_of_a_log_are_those_of_its_times() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def after(*hours: float | None) -> list[datetime | None]:
+        return [None if each is None else start + timedelta(hours=each) for each in hours]
+
+    log = DecisionLog.of(
+        {
+            "decision_id": list("abcde"),
+            "x.a": [1.0] * 5,
+            "arm": ["0", "1", "0", "1", "0"],
+            "propensity": [0.5] * 5,
+            "time": after(0, 1, 1, 3, 4),
+            "z.b": [1.0] * 5,
+            "z_time": after(0, 1, 2, None, 9),
+            "reward": [1.0] * 5,
+            "reward_time": after(1, 3.5, 99, 3, 4),
+        }
+    )
+    z_delay, reward_delay = log.delays()
+    assert z_delay.tolist() == [0, 0, 1, 0, 1]
+    assert reward_delay.tolist() == [1, 3, 3, 0, 0]
+    back = log.frame.collect().reverse().lazy()
+    with pytest.raises(InvalidInput, match=r"'time' is null, or before the one above it, at row 1, wanted"):
+        DecisionLog(back).delays()
 
 
 WORLD = SyntheticEnvironment("linear", dim_x=3, dim_z=2, n_arms=3)

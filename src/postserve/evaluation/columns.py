@@ -7,8 +7,9 @@ import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
-from postserve.evaluation.asking import asked, asked_of_all, require_takes_arms
+from postserve.evaluation.asking import asked_of_all, require_takes_arms
 from postserve.evaluation.delays import require
+from postserve.evaluation.learning import Learners
 from postserve.evaluation.models import Predictions, blocks, folds, predictions
 from postserve.evaluation.replay import replay, require_arms
 from postserve.evaluation.settings import Settings
@@ -40,6 +41,7 @@ def columns(
     """
     rng = np.random.default_rng(settings.seed)
     lacking: dict[str, Lacking] = {}
+    learners = Learners(policies, settings) if settings.learns and settings.estimator != "replay" else None
     names: tuple[str, ...] = ()
     for part in log:
         if not isinstance(part, LoggedRounds):
@@ -53,9 +55,13 @@ def columns(
             lacking = {name: Lacking(part.n_arms) for name in policies}
         for name, policy in policies.items():
             _require_policy(name, policy, part, settings)
-        yield _of_part(policies, part, lacking, settings, rng)
+        if learners is not None:
+            learners.meet(part)
+        yield _of_part(policies, part, lacking, learners, settings, rng)
     if not names:
         raise InvalidInput("log has no rounds, wanted at least one")
+    if learners is not None:
+        learners.refuse_more()
     for name in policies:
         lacking[name].refuse(name, names, certain=settings.estimator != "dm")
 
@@ -64,6 +70,7 @@ def _of_part(
     policies: Mapping[str, Any],
     log: LoggedRounds,
     lacking: Mapping[str, Lacking],
+    learners: Learners | None,
     settings: Settings,
     rng: np.random.Generator,
 ) -> Columns:
@@ -73,12 +80,12 @@ def _of_part(
     ratios: dict[str, FloatArray] = {}
     kept: dict[str, FloatArray] = {}
     for name, policy in policies.items():
-        if settings.learns and settings.estimator == "replay":
+        if settings.learns and learners is None:
             kept[name] = np.zeros(len(log))
             kept[name][replay(policy, log, np.random.default_rng(settings.seed)).rows] = 1.0
             ratios[name] = kept[name] / log.propensities.min()  # whose mean is 1, too
             continue
-        pi = _chances(name, policy, log, learns=settings.learns)
+        pi = learners.chances(name, policy, log) if learners else asked_of_all(name, policy, log)
         lacking[name].add(log, pi)
         chances[name], ratios[name] = pi, pi[np.arange(len(log)), log.arms] / log.propensities
     if missing and not settings.counts_missing:
@@ -112,22 +119,6 @@ def _of_part(
         kept=kept,
         missing=missing,
     )
-
-
-def _chances(name: str, policy: Any, log: LoggedRounds, *, learns: bool) -> FloatArray:
-    """The policy's probability of each arm at each x, (n, n_arms), before it learns from that row."""
-    if not learns:
-        return asked_of_all(name, policy, log)
-    chances = np.empty((len(log), log.n_arms))
-    for row in range(len(log)):
-        chances[row] = asked(name, policy, log, row)
-        x, z, arm, reward = log.x[row].copy(), log.z[row].copy(), int(log.arms[row]), float(log.rewards[row])
-        lost = bool(np.isnan(z).any())
-        if not np.isnan(reward):
-            policy.update(x, arm, None if lost else z, reward)
-        elif not lost:
-            policy.observe(x, arm, z)
-    return chances
 
 
 def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Settings) -> None:

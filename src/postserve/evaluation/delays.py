@@ -59,11 +59,15 @@ class Feedback:
     """
 
     def __init__(self, policy: Any, z_delays: FloatArray, reward_delays: FloatArray) -> None:
-        if (z_delays < reward_delays).any():
-            require(policy, "observe", "credit")
         self._policy = policy
-        self._z_delays, self._reward_delays = z_delays, reward_delays
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self.go_on(z_delays, reward_delays)
+
+    def go_on(self, z_delays: FloatArray, reward_delays: FloatArray) -> None:
+        """Rows have these delays from now on: the next part of a log. What is on its way still comes."""
+        if (z_delays < reward_delays).any():
+            require(self._policy, "observe", "credit")
+        self._z_delays, self._reward_delays = z_delays, reward_delays
 
     def come(self, now: int) -> None:
         """Hand out what is due by this round: by due round, then by the round that was served."""

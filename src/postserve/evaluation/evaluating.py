@@ -37,7 +37,9 @@ def evaluate(
     - `threshold`: of "switch_dr"; chosen by its bound if it is not given.
     - `reward_model`, `arrival_model`: scikit-learn's, instead of ridge regressions (one per arm) and a
       logistic regression. They predict for each of `folds` random folds after learning from the others.
-    - `seed`: of folds, of draws of "bootstrap" and of "replay".
+    - `seed`: of folds, of delays, of draws of "bootstrap" and of "replay".
+    - `z_delay`, `reward_delay`: of a policy that learns, after how many rounds it is told; as `replay` has
+      them, the same for all policies. `DecisionLog.delays` are the log's own.
 
     Raises `NoSupport` if the policy plays what the log could not serve.
 

@@ -3,6 +3,7 @@
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from postserve.errors import InvalidInput
+from postserve.evaluation.delays import Delay
 from postserve.evaluation.intervals import KINDS, NEED_RANGE, Kind, Range
 from postserve.evaluation.models import Ridge, logistic
 from postserve.validation import flag, integer, number, one_of, vector
@@ -27,6 +28,8 @@ class Options(TypedDict, total=False):
     arrival_model: Any
     folds: int
     seed: int
+    z_delay: Delay
+    reward_delay: Delay
 
 
 class Settings(NamedTuple):
@@ -43,6 +46,8 @@ class Settings(NamedTuple):
     arrival_model: Any = None
     folds: int = 5
     seed: int = 0
+    z_delay: Delay = 0
+    reward_delay: Delay = 0
 
     @property
     def needs_models(self) -> bool:
@@ -71,6 +76,11 @@ def checked(options: Options) -> Settings:
     number("level", given.level, above=0.0, below=1.0)
     integer("folds", given.folds, least=2)
     integer("seed", given.seed, least=0)
+    if late := [name for name in ("z_delay", "reward_delay") if name in options]:
+        if not given.learns:
+            raise InvalidInput(f"{late[0]} is given for a fixed policy, wanted it with learns=True")
+        if given.estimator == "replay":
+            raise InvalidInput(f"{late[0]} is given for 'replay', wanted replay(…, {late[0]}=…)")
     if given.max_ratio is not None:
         number("max_ratio", given.max_ratio, least=1.0)
     if given.threshold is not None:

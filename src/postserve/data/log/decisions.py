@@ -130,6 +130,25 @@ class DecisionLog:
             yield _encoded(piece, ids, x_encoder, z_encoder, done)
             done += len(piece)
 
+    def delays(self) -> tuple[FloatArray, FloatArray]:
+        """After how many rounds z and the reward of each came, by the log's times, for `evaluate`.
+
+        What came at a time is known to the first round that was decided then or later. What has no time, or
+        one before its decision, came at once.
+        """
+        pl, names = extra("polars"), ["time", "z_time", "reward_time"]
+        found = self.frame.select(pl.col(names).to_physical()).collect(engine="streaming")
+        decided = found["time"].to_numpy()
+        wrong = found["time"].is_null() | (found["time"].diff() < 0).fill_null(False)
+        if wrong.any():
+            got = f"column 'time' is null, or before the one above it, at row {wrong.arg_true()[0]}"
+            raise InvalidInput(f"{got}, wanted rounds in the order of their times")
+        sides, rows = [], np.arange(len(found))
+        for name in names[1:]:
+            known_to = np.searchsorted(decided, found[name].fill_null(found["time"]).to_numpy())
+            sides.append(np.maximum(known_to - rows, 0).astype(np.float64))
+        return sides[0], sides[1]
+
     def _texts(self, prefix: str, names: Sequence[str]) -> list[str]:
         pl, there = extra("polars"), self.frame.collect_schema()
         return [name for name in names if there[prefix + name] in (pl.String, pl.Boolean, pl.Categorical)]
