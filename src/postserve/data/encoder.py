@@ -29,6 +29,7 @@ from postserve.validation import MAX_NORM, one_of
 Gaps: TypeAlias = Literal["raise", "impute"]
 REFUSED, FILLED, FLAGGED = "refused", "filled", "flagged"
 """What becomes of a gap: an error, the column's mean, or the mean and a 1 in a column of its own."""
+GAPS = (REFUSED, FILLED, FLAGGED)
 
 
 class Number:
@@ -110,8 +111,14 @@ class Encoder(Persistent):
     """
 
     def __init__(self, columns: Sequence[Sequence[Any]]) -> None:
-        self.columns = [list(column) for column in columns]
+        if not isinstance(columns, Sequence):
+            raise InvalidInput(
+                f"columns is {columns!r:.60}, wanted a list of columns, as `Encoder.fit` makes it"
+            )
         self._columns = [_column(column) for column in columns]
+        if len(set(self.inputs)) < len(columns):
+            raise InvalidInput(f"columns are named {', '.join(self.inputs):.60}, wanted each name once")
+        self.columns = [list(column) for column in columns]
         self.names = tuple(name for column in self._columns for name in column.names)
         """The names of the numbers."""
 
@@ -205,9 +212,17 @@ def _refuse_gap(name: str, wanted: str) -> None:
     raise InvalidInput(f"column {name!r} has no value, wanted {wanted}; or an encoder that imputes")
 
 
-def _column(column: Sequence[Any]) -> Number | Category:
-    """A column from its settings."""
-    return Number(*column) if len(column) == 3 else Category(*column)
+def _column(column: Any) -> Number | Category:
+    """A column from its settings, checked: they may come from a file."""
+    match column:
+        case [str(), float() | int() as mean, str(gaps)] if gaps in GAPS and np.isfinite(mean):
+            return Number(*column)
+        case [str(), [*levels], [*shares], str(gaps)] if gaps in GAPS and len(levels) == len(shares):
+            if all(isinstance(level, str) for level in levels) and np.isfinite(shares).all():
+                return Category(*column)
+    raise InvalidInput(
+        f"columns has {column!r:.60}, wanted [name, mean, gaps] or [name, levels, shares, gaps]"
+    )
 
 
 def _fitted(title: str, column: Column, rows: IntArray, category: bool, gaps: Gaps) -> tuple[Any, ...]:
