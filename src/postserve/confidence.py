@@ -116,6 +116,34 @@ def phi_hat_radius_closed_form(
     return _phi_hat_radius(growth, ridge, u_bound, **errors)
 
 
+def phi_hat_radius_projected(
+    *,
+    ridge: npt.ArrayLike,
+    log_det_ratio: npt.ArrayLike,
+    error_squares: npt.ArrayLike,
+    noise_scale: float,
+    z_noise_scale: float,
+    delta: float,
+    w_bound: float = 2.0,
+    beta_bound: float = 1.0,
+) -> FloatArray:
+    """Algorithm 2's radius with the bias of predictions as a projection, from each arm's own errors.
+
+    zeta = w_bound sqrt(ridge) + sqrt(R² + B² R_z²) sqrt(2 log(det^{1/2}…/delta)) + B sqrt(sum_s e_s²),
+
+    B = beta_bound >= ||beta||, and `error_squares` the sum of e_s² over the rounds in which the arm was
+    served: theorem 2 of docs/theory/theorem.md, in place of Equation (13), which has B L_u (sum_s e_s of all
+    rounds)/sqrt(ridge).
+
+    >>> phi_hat_radius_projected(ridge=1.0, log_det_ratio=0.0, error_squares=9.0, noise_scale=0.6,
+    ...                          z_noise_scale=0.8, delta=np.exp(-2))
+    array(7.)
+    """
+    noise = np.hypot(noise_scale, beta_bound * z_noise_scale) * np.sqrt(_twice_log(log_det_ratio, delta))
+    bias = beta_bound * np.sqrt(np.asarray(error_squares, dtype=np.float64))
+    return np.asarray(w_bound * _largest_root(ridge) + noise + bias)
+
+
 def map_radius_assumption(
     *, width: npt.ArrayLike, pairs: float, noise_scale: npt.ArrayLike, delta: float, map_rate: float = 0.5
 ) -> FloatArray:

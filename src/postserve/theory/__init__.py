@@ -1,5 +1,8 @@
 """The paper's lemmas and bounds as functions, with the constants that hold; docs/theory/ has the proofs."""
 
+from postserve.theory.bayes import BayesBound as BayesBound
+from postserve.theory.bayes import bayes_regret_bound as bayes_regret_bound
+from postserve.theory.bayes import expected_excess as expected_excess
 from postserve.theory.bias import PredictionBias as PredictionBias
 from postserve.theory.bias import prediction_bias as prediction_bias
 from postserve.theory.bounds import RegretBound as RegretBound
@@ -13,9 +16,15 @@ from postserve.theory.concentration import NoisyMatrix as NoisyMatrix
 from postserve.theory.concentration import matrix_bernstein_tail as matrix_bernstein_tail
 from postserve.theory.concentration import noisy_matrix_exponent as noisy_matrix_exponent
 from postserve.theory.concentration import noisy_matrix_lemma as noisy_matrix_lemma
+from postserve.theory.counting import MapErrors as MapErrors
+from postserve.theory.counting import counted_steps as counted_steps
+from postserve.theory.counting import most_log_det as most_log_det
+from postserve.theory.counting import ridge_map_errors as ridge_map_errors
 from postserve.theory.coverage import Coverage as Coverage
 from postserve.theory.coverage import Covered as Covered
 from postserve.theory.coverage import confidence_coverage as confidence_coverage
+from postserve.theory.lower import LowerBound as LowerBound
+from postserve.theory.lower import lower_bound as lower_bound
 from postserve.theory.noisy_gram import NoisyGram as NoisyGram
 from postserve.theory.noisy_gram import cross_bound as cross_bound
 from postserve.theory.noisy_gram import noise_floor as noise_floor
@@ -32,3 +41,6 @@ from postserve.theory.rates import Kind as Kind
 from postserve.theory.rates import Rate as Rate
 from postserve.theory.rates import holder_rate as holder_rate
 from postserve.theory.rates import rate as rate
+from postserve.theory.theorem import TheoremBound as TheoremBound
+from postserve.theory.theorem import linucb_phi_hat_bound as linucb_phi_hat_bound
+from postserve.theory.theorem import polinucb_bound as polinucb_bound

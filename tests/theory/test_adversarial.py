@@ -1,0 +1,335 @@
+"""The lemmas of docs/theory/theorem.md against adversaries, 1,000 sequences of each kind, side by side.
+
+An adversary sees all that came before and chooses rows, noises of the allowed kinds, errors and arms so as to
+break a lemma. Beside each lemma is one step outside its assumptions, which does break it.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from postserve import theory
+from postserve.types import FloatArray
+
+N, ROUNDS, DIM, RIDGE, DELTA = 1000, 80, 3, 0.1, 0.1
+Rows = Callable[[FloatArray, np.random.Generator], FloatArray]
+
+
+def inner(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ni,ni->n", a, b))
+
+
+def times(matrices: FloatArray, rows: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("nij,nj->ni", matrices, rows))
+
+
+def widths(inverse: FloatArray, rows: FloatArray) -> FloatArray:
+    return np.sqrt(inner(rows, times(inverse, rows)))
+
+
+def learnt(inverse: FloatArray, rows: FloatArray) -> FloatArray:
+    """The inverses after one more row each."""
+    along = times(inverse, rows)
+    return inverse - along[:, :, None] * along[:, None, :] / (1.0 + inner(rows, along))[:, None, None]
+
+
+def fresh(n: int = N) -> FloatArray:
+    return np.tile(np.eye(DIM) / RIDGE, (n, 1, 1))
+
+
+def directions(rng: np.random.Generator) -> FloatArray:
+    rows = rng.normal(size=(N, DIM))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def widest(inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Along what is known least."""
+    return np.asarray(np.linalg.eigh(inverse)[1][:, :, -1])
+
+
+def just_wide(inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """As short as a row can be whose width is above 1: counted in full, and little learnt."""
+    rows = widest(inverse, rng)
+    return np.asarray(rows / widths(inverse, rows)[:, None] * 1.000001)
+
+
+def of_any_length(inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return directions(rng) * 10.0 ** rng.uniform(-3.0, 3.0, size=(N, 1))
+
+
+def at_the_clip(inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows of random directions whose widths are near those at which k y is clipped."""
+    rows = directions(rng)
+    return np.asarray(rows / widths(inverse, rows)[:, None] * 10.0 ** rng.uniform(-1.0, 1.5, size=(N, 1)))
+
+
+ADVERSARIES = [widest, just_wide, of_any_length, at_the_clip]
+
+
+# Lemma 2: counting.
+
+
+def clipped_sums(rows: Rows, learns: bool) -> tuple[FloatArray, FloatArray]:
+    """Widths by round, and the potential 2 log(det/det) of each sequence after all rounds."""
+    rng, inverse, found, potential = np.random.default_rng(0), fresh(), [], np.zeros(N)
+    for _ in range(ROUNDS):
+        row = rows(inverse, rng)
+        found.append(widths(inverse, row))
+        if learns:
+            inverse = learnt(inverse, row)
+        potential += 2.0 * np.log1p(found[-1] ** 2) * (learns or len(found) <= DIM)
+    return np.array(found), potential
+
+
+def above_count(y: FloatArray, potential: FloatArray, k: float) -> FloatArray:
+    left = np.minimum(1.0, k * y).sum(axis=0)
+    right = [
+        theory.counted_steps(k, horizon=ROUNDS, potential=float(v), longest=float(longest))
+        for v, longest in zip(potential, y.max(axis=0), strict=True)
+    ]
+    return np.asarray(left - np.array(right))
+
+
+@pytest.mark.parametrize("rows", ADVERSARIES)
+@pytest.mark.parametrize("k", [1e-3, 0.03, 0.3, 1.0, 10.0])
+def test_counting_holds_on_every_sequence(rows: Rows, k: float) -> None:
+    y, potential = clipped_sums(rows, learns=True)
+    assert (above_count(y, potential, k) <= 1e-9).all()
+    assert ((y > 1.0).sum(axis=0) <= potential + 1e-9).all()
+
+
+def test_counting_fails_if_rows_are_not_learnt() -> None:
+    """Outside: the potential is that of a few rows, and the matrix stays as it was."""
+    y, potential = clipped_sums(just_wide, learns=False)
+    assert (above_count(y, potential, 0.3) > 0.0).all()
+    assert ((y > 1.0).sum(axis=0) > potential).all()
+
+
+# Lemmas 3 and 4: the width of the mean, and the noise of z, which explores. u = (x, phi, 0) + (0, eps).
+
+SIGMA, KURTOSIS = 0.5, 3.0
+
+
+def two_points(mean: FloatArray, inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Both coordinates ± one deviation, which may be more: at times it cancels the mean's part of z."""
+    size = np.maximum(SIGMA, np.abs(mean[:, 1:]))
+    return np.asarray(size * rng.choice([-1.0, 1.0], size=(len(mean), 2)))
+
+
+def gaussian(mean: FloatArray, inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return SIGMA * rng.standard_normal((len(mean), 2))
+
+
+def rare(mean: FloatArray, inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """0 but for one round in three, and then along what is known least or most, in turns of its own choice.
+
+    In either basis its coordinates are 0, ± sigma sqrt(3), one after the other independent: kurtosis 3.
+    """
+    jumps = rng.choice([-1.0, 1.0], size=(len(mean), 2)) * (rng.random((len(mean), 2)) < 1.0 / KURTOSIS)
+    basis = np.linalg.eigh(inverse[:, 1:, 1:])[1]
+    return np.asarray(SIGMA * math.sqrt(KURTOSIS) * times(basis, jumps))
+
+
+NOISES = [two_points, gaussian, rare]
+Noise = Callable[[FloatArray, FloatArray, np.random.Generator], FloatArray]
+
+
+def noisy_sums(noise: Noise, seed: int, rounds: int = ROUNDS) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """sum 1 ∧ ||u||², sum 1 ∧ sigma² mu², and V, of each sequence."""
+    rng, inverse = np.random.default_rng(seed), fresh()
+    of_mean, of_noise, log_det = np.zeros(N), np.zeros(N), np.zeros(N)
+    for t in range(rounds):
+        mean = (
+            widest(inverse, rng) * 10.0 ** rng.uniform(-1.0, 1.0, size=(N, 1)) if t % 2 else directions(rng)
+        )
+        of_mean += np.minimum(1.0, widths(inverse, mean) ** 2)
+        of_noise += np.minimum(1.0, SIGMA**2 * np.linalg.eigvalsh(inverse[:, 1:, 1:])[:, -1])
+        row = mean + np.hstack([np.zeros((N, 1)), noise(mean, inverse, rng)])
+        log_det += np.log1p(widths(inverse, row) ** 2)
+        inverse = learnt(inverse, row)
+    return of_mean, of_noise, theory.mean_context_bound(log_det, delta=DELTA)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_the_mean_is_not_much_wider_than_what_is_seen(noise: Noise) -> None:
+    of_mean, of_noise, bound = noisy_sums(noise, seed=1)
+    assert np.mean(of_mean > bound) <= DELTA
+    assert np.mean(of_noise > max(2.0, KURTOSIS) * bound) <= DELTA
+
+
+def hidden(mean: FloatArray, inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Of mean 0, and not symmetric: it hides the mean's part of z but for one round in 1,000."""
+    seen = rng.random((len(mean), 1)) < 1e-3
+    return np.asarray(np.where(seen, 999.0, -1.0) * mean[:, 1:])
+
+
+def hardly_ever(mean: FloatArray, inverse: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Symmetric, of variance sigma², with a kurtosis of 10,000."""
+    jumps = rng.choice([-1.0, 1.0], size=(len(mean), 2)) * (rng.random((len(mean), 2)) < 1e-4)
+    return np.asarray(SIGMA * 100.0 * jumps)
+
+
+def test_noise_that_is_not_symmetric_breaks_the_width_of_the_mean() -> None:
+    of_mean, _, bound = noisy_sums(hidden, seed=2, rounds=300)
+    assert np.mean(of_mean > bound) > 0.5
+
+
+def test_noise_that_hardly_ever_comes_does_not_explore() -> None:
+    """Means along x only, so that only noise teaches z."""
+    rng, inverse, of_noise, log_det = np.random.default_rng(3), fresh(), np.zeros(N), np.zeros(N)
+    for _ in range(300):
+        mean = np.tile([1.0, 0.0, 0.0], (N, 1))
+        of_noise += np.minimum(1.0, SIGMA**2 * np.linalg.eigvalsh(inverse[:, 1:, 1:])[:, -1])
+        row = mean + np.hstack([np.zeros((N, 1)), hardly_ever(mean, inverse, rng)])
+        log_det += np.log1p(widths(inverse, row) ** 2)
+        inverse = learnt(inverse, row)
+    bound = theory.mean_context_bound(log_det, delta=DELTA)
+    assert np.mean(of_noise > KURTOSIS * bound) > 0.5
+
+
+# Lemma 5: the ellipsoid, with rewards' noise that is sub-Gaussian given z.
+
+
+def missed(kind: str, rounds: int = ROUNDS) -> float:
+    """How often w left the ellipsoid at any round. The adversary's rows point where the estimate is wrong."""
+    scale = 1.0 / math.sqrt(3.0) if kind == "of z" else 1.0  # R of uniform noise
+    rng, inverse, moment, log_det = np.random.default_rng(4), fresh(), np.zeros((N, DIM)), np.zeros(N)
+    outside = np.zeros(N, dtype=bool)
+    truth = directions(rng)
+    for t in range(rounds):
+        off = times(inverse, moment) - truth
+        mean = off / np.linalg.norm(off, axis=1, keepdims=True) if t % 3 else widest(inverse, rng)
+        eps = np.hstack([np.zeros((N, 1)), rng.uniform(-1.0, 1.0, size=(N, 2))])
+        row = mean + eps
+        if kind == "of z":  # as where rewards come from phi(x), not from the z that is seen
+            noise = -inner(eps, truth)
+        elif kind == "signs":
+            noise = rng.choice([-1.0, 1.0], size=N)
+        else:  # as loud as allowed only where little is known
+            noise = np.where(widths(inverse, row) > 0.3, 1.0, 0.5) * rng.standard_normal(N)
+        log_det += np.log1p(widths(inverse, row) ** 2)
+        inverse, moment = learnt(inverse, row), moment + (inner(row, truth) + noise)[:, None] * row
+        off = times(inverse, moment) - truth
+        radius = math.sqrt(RIDGE) + scale * np.sqrt(log_det - 2.0 * math.log(DELTA))
+        outside |= np.sqrt(inner(off, times(np.linalg.inv(inverse).astype(np.float64), off))) > radius
+    return float(outside.mean())
+
+
+@pytest.mark.parametrize("kind", ["signs", "adaptive"])
+def test_the_ellipsoid_holds_at_all_rounds(kind: str) -> None:
+    assert missed(kind) <= DELTA
+
+
+def test_noise_that_depends_on_z_breaks_the_ellipsoid() -> None:
+    """Of mean 0 and R-sub-Gaussian (R² = 1/3) given the past, but not given z."""
+    assert missed("of z", rounds=400) > 0.5
+
+
+# Lemma 6: the bias of predictions is a projection, arm by arm.
+
+
+def biases(excess: float) -> tuple[FloatArray, FloatArray]:
+    """||sum err_s u_s||_{A^{-1}} and sqrt(sum e_s²); errors are `excess` times e_s, of the worst sign."""
+    rng, inverse, summed, squares = np.random.default_rng(5), fresh(), np.zeros((N, DIM)), np.zeros(N)
+    for t in range(ROUNDS):
+        row = 10.0 * directions(rng) if t % 4 else 10.0 * widest(inverse, rng)
+        error = rng.exponential(size=N) * (t + 1.0) ** -0.5
+        worst = np.sign(inner(times(inverse, summed), row) + 1e-300)
+        inverse = learnt(inverse, row)
+        summed, squares = summed + (excess * worst * error)[:, None] * row, squares + error**2
+    return widths(inverse, summed), np.sqrt(squares)
+
+
+def test_the_bias_is_at_most_the_root_of_the_squares() -> None:
+    bias, bound = biases(excess=1.0)
+    assert (bias <= bound * (1.0 + 1e-9)).all()
+
+
+def test_errors_beyond_the_maps_radius_break_it() -> None:
+    bias, bound = biases(excess=2.5)
+    assert np.mean(bias > bound) > 0.5
+
+
+# Lemma 7: with one map for all arms, plug-in optimism is enough.
+
+
+def gaps_and_bounds(one_map: bool) -> tuple[FloatArray, FloatArray]:
+    """Two arms; the truth is anywhere in the ellipsoids and the ball, and the better score is served."""
+    rng, n = np.random.default_rng(6), 20 * N
+    x, z_hat, e = rng.normal(size=(n, 1)), rng.normal(size=(n, 2)), rng.exponential(size=(n, 1))
+    u_hat, zeta = np.hstack([x, z_hat]), rng.exponential(size=n)
+    root = rng.normal(size=(2, n, DIM, DIM))
+    inverse = np.einsum("knij,knlj->knil", root, root) + 0.01 * np.eye(DIM)
+    centre, off = rng.normal(size=(2, n, DIM)), rng.normal(size=(2, n, DIM))
+    width = np.array([widths(m, u_hat) for m in inverse])
+    # On the ellipsoid's surface: A^{-1/2} times a vector of length zeta.
+    off /= np.linalg.norm(off, axis=2, keepdims=True)
+    weights = centre + zeta[:, None] * np.einsum("knij,knj->kni", np.linalg.cholesky(inverse), off)
+    miss = rng.normal(size=(2, n, 2))
+    miss *= e / np.linalg.norm(miss, axis=2, keepdims=True)
+    if one_map:
+        # The worst: the map errs along the difference of the arms' betas, one way or the other.
+        along = weights[0, :, 1:] - weights[1, :, 1:]
+        along *= e / np.linalg.norm(along, axis=1, keepdims=True) * rng.choice([-1.0, 1.0], size=(n, 1))
+        miss[0, n // 2 :] = along[n // 2 :]
+        miss[1] = miss[0]
+    else:
+        # Each arm's own phi: the served arm's is worse than predicted, the other's better.
+        for arm in (0, 1):
+            beta = weights[arm, :, 1:]
+            miss[arm] = beta * e / np.linalg.norm(beta, axis=1, keepdims=True)
+    scores = np.array([inner(u_hat, centre[arm]) + zeta * width[arm] for arm in (0, 1)])
+    served, every = scores.argmax(axis=0), np.arange(n)
+    if not one_map:
+        miss[served, every] *= -1.0
+    means = np.array([inner(np.hstack([x, z_hat + miss[arm]]), weights[arm]) for arm in (0, 1)])
+    gaps = means.max(axis=0) - means[served, every]
+    spread = np.linalg.norm(weights[0, :, 1:] - weights[1, :, 1:], axis=1)
+    return gaps, 2.0 * zeta * width[served, every] + spread * e[:, 0]
+
+
+def test_one_map_needs_no_optimism_over_z() -> None:
+    gaps, bounds = gaps_and_bounds(one_map=True)
+    assert (gaps <= bounds * (1.0 + 1e-9)).all()
+
+
+def test_a_map_per_arm_does() -> None:
+    gaps, bounds = gaps_and_bounds(one_map=False)
+    assert np.mean(gaps > bounds) > 0.02
+
+
+# Lemma 8: errors of an arm's own rounds cost no sqrt(K).
+
+
+def biased_widths(own: bool, n_arms: int = 16, n: int = N) -> tuple[FloatArray, FloatArray]:
+    """sum_t E_t (1 ∧ y_t) and sqrt(sum e² T v), v the largest potential of one arm.
+
+    E_t² is the sum of e_s² of the served arm's rounds (`own`), or of all rounds so far. The adversary serves
+    the arm for which E y is largest, or one after the other, and makes errors where they hurt.
+    """
+    rng, rounds = np.random.default_rng(7), 10 * n_arms
+    inverse, squares = np.tile(np.eye(DIM) / RIDGE, (n_arms, n, 1, 1)), np.zeros((n_arms, n))
+    potential, left, every = np.zeros((n_arms, n)), np.zeros(n), np.arange(n)
+    for t in range(rounds):
+        row = rng.normal(size=(n, DIM))
+        y = np.array([widths(m, row) for m in inverse])
+        arm = (np.sqrt(squares) * y).argmax(axis=0) if t % 3 == 2 else np.full(n, t % n_arms)
+        squares[arm, every] += rng.exponential(size=n) if t < rounds // 2 else 0.1
+        width = y[arm, every]
+        errors = squares[arm, every] if own else squares.sum(axis=0)
+        left += np.sqrt(errors) * np.minimum(1.0, width)
+        potential[arm, every] += 2.0 * np.log1p(width**2)
+        inverse[arm, every] = learnt(inverse[arm, every], row)
+    return left, np.sqrt(squares.sum(axis=0) * rounds * potential.max(axis=0))
+
+
+def test_an_arms_own_errors_cost_no_root_of_the_arms() -> None:
+    left, right = biased_widths(own=True)
+    assert (left <= right).all()
+
+
+def test_the_errors_of_all_rounds_do() -> None:
+    left, right = biased_widths(own=False)
+    assert np.mean(left > right) > 0.5
