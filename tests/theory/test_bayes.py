@@ -40,6 +40,8 @@ def test_by_hand() -> None:
     assert found.map_term == pytest.approx(2.0 * longest * 0.5)
     wider = bound(map_error_sum=0.5, optimism="posterior")
     assert wider.map_term == pytest.approx((3.0 * longest + last * 2.0) * 0.5)
+    fixed = bound(map_error_sum=0.5, optimism="posterior", exploration=3.0)
+    assert fixed.map_term == pytest.approx((5.0 * longest + 3.0 * 2.0) * 0.5)
     assert found.total == found.missed + found.width_term + found.map_term
 
 

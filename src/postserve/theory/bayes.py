@@ -52,7 +52,7 @@ def bayes_regret_bound(
 
     missed      K tau L sum_{t<T} psi(beta_t)
     width_term  beta_T sigma min(max(1, y_max) sqrt(T V), y_max V [y_max > 1] + sqrt(T V))
-    map_term    2 B E, or with "posterior" (3 B + beta_T tau) E, where
+    map_term    2 B E, or with "posterior" ((2 + c) B + beta_T tau) E, c = 1 with "auto", else beta, where
                 B² = tau² (dim_z + 2 sqrt(dim_z log K) + 2 log K) >= E max_a ||beta_a||²
 
     and E = `map_error_sum` is at least the sum over rounds of the root mean square of
@@ -82,7 +82,9 @@ def bayes_regret_bound(
     steps = math.sqrt(horizon * potential)
     counted = widest * potential + steps if widest > 1.0 else steps
     longest = tau * math.sqrt(dim_z + 2.0 * math.sqrt(dim_z * math.log(n_arms)) + 2.0 * math.log(n_arms))
-    per_error = 2.0 * longest if optimism == "plugin" else 3.0 * longest + last * tau
+    per_error = 2.0 * longest
+    if optimism == "posterior":  # which multiplies what is not known of phi by 1 with "auto"
+        per_error += (1.0 if exploration == "auto" else last) * longest + last * tau
     missed, first = 0.0, 0
     while first < horizon:
         end = min(horizon, max(first + 1, math.floor(first * (1.0 + BLOCK))))

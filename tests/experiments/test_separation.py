@@ -1,0 +1,76 @@
+"""What the separation figure claims, and that each claim fails where it should."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from postserve import simulate, theory
+from postserve.experiments import contenders as c
+from postserve.experiments.figures import separation as s
+from postserve.experiments.study import Study
+
+HORIZON = s.FULL.horizon
+
+
+def study(**shares: float) -> Study:
+    """Regrets as shares of the largest gap times T, alike in all worlds and nearly so for all seeds."""
+    usual = {"random": 0.9, "blind": 0.8, "ours": 0.01, "proved": 0.01}
+    names = dict(zip(usual, (c.RANDOM, s.BLIND, s.OURS, s.PROVED), strict=True))
+    rows = []
+    for world, at in s.WORLDS.items():
+        most = s.known(HORIZON, *at).gap * HORIZON
+        for key, share in {**usual, **shares}.items():
+            values = [share * most * (1.0 + 0.01 * seed) for seed in range(3)]
+            rows += [(world, names[key].name, seed, HORIZON, value) for seed, value in enumerate(values)]
+    return Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "regret"], orient="row"))
+
+
+def test_all_claims_hold_where_policies_do_as_proved() -> None:
+    assert [claim.held for claim in s.claims(study())] == [True, True, True, None]
+
+
+@pytest.mark.parametrize(
+    ("planted", "broken"),
+    [
+        ({"blind": 0.3}, 0),  # a policy without z that sees it
+        ({"proved": 0.3}, 1),  # above its bound, and below what others must lose
+        ({"ours": 0.6}, 2),
+    ],
+)
+def test_a_planted_violation_breaks_its_claim(planted: dict[str, float], broken: int) -> None:
+    found = [claim.held for claim in s.claims(study(**planted))]
+    assert found == [i != broken for i in range(3)] + [None]
+
+
+def test_the_bounds_prove_something_at_full_size() -> None:
+    bounds = {name: s.known(HORIZON, *at) for name, at in s.WORLDS.items()}
+    proved = [name for name, found in bounds.items() if found.upper < found.lower]
+    assert len(proved) == 4
+    informative = [name for name, found in bounds.items() if found.upper <= found.gap * HORIZON / 3.0]
+    assert len(informative) == 3
+
+
+def test_the_worlds_are_those_of_the_lower_bound() -> None:
+    env, rng = s.OneBetterArm(1000, 4, 0.5, seed=3), np.random.default_rng(0)
+    found = theory.lower_bound(horizon=1000, n_arms=4, noise_scale=0.5, z_noise_scale=1.0)
+    drawn = env.rounds(100_000, rng)
+    assert env.gap == found.gap == pytest.approx(np.ptp(env.means([1.0])))
+    assert drawn.rewards.std(axis=0) == pytest.approx(np.hypot(0.5, 1.0), rel=0.02)
+    assert (drawn.rewards - drawn.z).std(axis=0) == pytest.approx(0.5, rel=0.02)
+    assert {s.OneBetterArm(1000, 4, 0.5, seed).best for seed in range(30)} == {0, 1, 2, 3}
+
+
+def test_a_policy_that_sees_z_goes_below_what_others_must_lose() -> None:
+    """And one that does not stays above it: the bound is about what is seen."""
+    horizon, n_arms = 2000, 5
+    lower = s.known(horizon, n_arms, 1e-3).lower
+    regrets: dict[str, list[float]] = {}
+    for seed in range(6):
+        env: Any = s.OneBetterArm(horizon, n_arms, 1e-3, seed)
+        for contender in (s.BLIND, s.OURS, s.PROVED):
+            final = float(simulate(contender.maker(env), env, horizon, seed).regret[-1])
+            regrets.setdefault(contender.name, []).append(final)
+    assert np.mean(regrets[s.BLIND.name]) > lower
+    assert max(regrets[s.OURS.name] + regrets[s.PROVED.name]) < lower / 5.0
