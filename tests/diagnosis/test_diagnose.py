@@ -103,6 +103,16 @@ class TestObjections:
         propensities = np.where(world.arms < 2, share / 2, (1.0 - share) / 2)[kept]
         assert not self.objections(world.take(kept), propensities=propensities)
 
+    def test_arms_that_are_not_always_eligible(self) -> None:
+        world, rng = known.draw(1), np.random.default_rng(0)
+        eligible = rng.random((len(world.x), known.ARMS)) < 0.7
+        kept = eligible[np.arange(len(world.x)), world.arms]
+        share = 1.0 / eligible.sum(axis=1, where=eligible, initial=0)[kept]
+        weighed = rng.random(len(share)) < share / share.max()  # served at random among the eligible
+        log = world.take(np.flatnonzero(kept)[weighed]).log()
+        found = diagnose(log.changed(eligible=eligible[kept][weighed], propensities=share[weighed]))
+        assert not found.objections
+
     def test_columns_that_repeat_others_and_arms_without_rounds(self) -> None:
         world = known.draw(1)
         z = np.hstack(

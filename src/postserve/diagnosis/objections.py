@@ -125,8 +125,9 @@ def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: np.ndarray) -> 
 def selection(sample: Sample) -> Iterator[Objection]:
     """Whether arms were served as often as their propensities say, and to the same x.
 
-    1{arm = a}/p has mean 1 given any x, if propensities are right and no row was left out because of what
-    followed. Rows that were kept by their outcome have too many of the arms that make such outcomes.
+    1{arm = a}/p has mean 1 given any x for which the arm is eligible, if propensities are right and no row
+    was left out because of what followed. Rows that were kept by their outcome have too many of the arms that
+    make such outcomes.
     """
     rounds = sample.rounds
     x = rounds.x - rounds.x.mean(axis=0)
@@ -138,7 +139,8 @@ def selection(sample: Sample) -> Iterator[Objection]:
         own = rounds.arms == arm
         if np.count_nonzero(own) < 30:
             continue
-        terms = (own / rounds.propensities - 1.0)[:, None] * x
+        could = 1.0 if rounds.eligible is None else rounds.eligible[:, arm]
+        terms = (own / rounds.propensities - could)[:, None] * x
         error = terms.std(axis=0) / np.sqrt(len(x))
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)
