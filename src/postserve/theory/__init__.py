@@ -34,6 +34,7 @@ from postserve.theory.potential import Potential as Potential
 from postserve.theory.potential import bounded_noise_factor as bounded_noise_factor
 from postserve.theory.potential import elliptical_potential as elliptical_potential
 from postserve.theory.potential import generalized_elliptical_potential as generalized_elliptical_potential
+from postserve.theory.potential import kurtosis_noise_factor as kurtosis_noise_factor
 from postserve.theory.potential import mean_context_bound as mean_context_bound
 from postserve.theory.potential import mean_context_potential as mean_context_potential
 from postserve.theory.rates import Exponents as Exponents

@@ -127,8 +127,8 @@ def mean_context_potential(
 
     with probability 1 - delta, X~ as in the generalised lemma. x_t may depend on the past, and the noise may
     be unbounded and have no part in some directions, as with u = (x, z). c is `noise_factor`: 2 if eps_t is
-    symmetric given the past, and `bounded_noise_factor` if it has mean 0 and is bounded.
-    docs/theory/noisy-gram.md has the proof.
+    symmetric given the past. If it has mean 0 and is bounded, c is `bounded_noise_factor`; if it has mean 0
+    and a bounded kurtosis, `kurtosis_noise_factor`. docs/theory/noisy-gram.md has the proof.
 
     >>> X, noise = np.tile([[1.0, 2.0]], (50, 1)), np.array([[0.0, 1.0], [0.0, -1.0]] * 25)
     >>> found = mean_context_potential(X, noise, np.eye(2))
@@ -169,6 +169,23 @@ def bounded_noise_factor(*, u_bound: float, ridge: float) -> float:
     (9.0, 1.0)
     """
     return max(1.0, number("u_bound", u_bound, least=0.0) ** 2 / number("ridge", ridge, above=0.0))
+
+
+def kurtosis_noise_factor(kurtosis: float) -> float:
+    """c of `mean_context_potential` for noise of mean 0 whose marginals have at most this kurtosis.
+
+    E[(b·eps)⁴] <= kurtosis E[(b·eps)²]² for every b;
+    c = (kurtosis + 3 + sqrt((kurtosis + 3)(kurtosis - 1)))/2, which is below kurtosis + 2. It is the least
+    such constant: a law with two values attains it. The condition is on the noise given the past. Independent
+    coordinates meet it with the largest of their kurtoses, or 3 if all are below that.
+
+    >>> kurtosis_noise_factor(1.0), kurtosis_noise_factor(4.2)   # one value in 2 draws, one in 6
+    (2.0, 6.0)
+    >>> round(kurtosis_noise_factor(15.0), 2)                       # z and z² of a Gaussian z
+    16.94
+    """
+    kurtosis = number("kurtosis", kurtosis, least=1.0)
+    return (kurtosis + 3.0 + math.sqrt((kurtosis + 3.0) * (kurtosis - 1.0))) / 2.0
 
 
 def _sequence(X: npt.ArrayLike, X0: npt.ArrayLike, p: float) -> tuple[FloatArray, FloatArray, float]:
