@@ -157,6 +157,20 @@ def map_radius_assumption(
     return np.asarray(c0 * rate * np.log(max(pairs, 1.0) / delta))
 
 
+def map_radius_distance(
+    *, distance: npt.ArrayLike, spread: npt.ArrayLike, smoothness: float = 1.0
+) -> FloatArray:
+    """How much phi may change over a distance from what was seen, for phi of a Hölder class.
+
+    e = ||spread|| distance^smoothness: `spread` has the standard deviation of each z_j, and distances are in
+    units of the spread of x, so that phi may change by its own spread over that of x.
+
+    >>> map_radius_distance(distance=[0.0, 4.0], spread=[3.0, 4.0], smoothness=0.5)
+    array([ 0., 10.])
+    """
+    return np.asarray(np.asarray(distance) ** smoothness * np.linalg.norm(np.atleast_1d(spread)))
+
+
 def map_radius_determinant(
     *,
     width: npt.ArrayLike,

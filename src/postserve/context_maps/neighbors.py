@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from postserve.changes import whole
+from postserve.context_maps.base import lengths
 from postserve.context_maps.landmarks import one_over_deviation
-from postserve.context_maps.pairs import PairsMap
+from postserve.context_maps.pairs import PairsMap, one_over_spread
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray
 from postserve.validation import flag, integer, number
@@ -32,7 +33,7 @@ class NeighborsMap(PairsMap):
     the neighbours lie to one side, as at the border, its error is proportional to their distance. `neighbors`
     fixes k. With `own_units`, each column of x is in units of its standard deviation, renewed each time the
     pairs have doubled. The radius is Assumption 1's, with the rate of the error, b/(2b + dim_x), as the
-    default of `map_rate`.
+    default of `map_rate`, plus L r^b, r being how far away the furthest of the neighbours is.
 
     >>> phi_hat = NeighborsMap(dim_x=1, dim_z=1, neighbors=2)
     >>> for x in (1.0, 2.0, 4.0, 8.0):
@@ -57,7 +58,7 @@ class NeighborsMap(PairsMap):
         self.smoothness = number("smoothness", smoothness, above=0.0)
         self.neighbors = None if neighbors is None else integer("neighbors", neighbors, least=1)
         self.own_units = flag("own_units", own_units)
-        b = min(self.smoothness, 1.0)
+        self._holder = b = min(self.smoothness, 1.0)
         self._rate = b / (2.0 * b + integer("dim_x", dim_x, least=1))
         map_rate = self._rate if map_rate is None else map_rate
         super().__init__(dim_x, dim_z, ridge=ridge, map_rate=map_rate, delta=delta, radius_scale=radius_scale)
@@ -76,17 +77,26 @@ class NeighborsMap(PairsMap):
         return np.array([self._average_near(x) for x in X]).reshape(len(X), self.dim_z)
 
     def _average_near(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._near(x)[1].mean(axis=0)) if self._pairs.counting() else np.zeros(self.dim_z)
+
+    def _near(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The pairs whose mean is phi_hat(x)."""
         counting = self._pairs.counting()
-        if counting == 0:
-            return np.zeros(self.dim_z)
         k = min(self._k(counting), counting)
-        near = self._candidates(x, k)
-        X, Z = self._pairs.at(near)
+        X, Z = self._pairs.at(self._candidates(x, k))
         with np.errstate(over="ignore"):  # so far away is infinitely far
-            squared = (((X - x) * self._units) ** 2).sum(
-                axis=1
-            )  # with or without a tree, so saving changes no bit
-        return np.asarray(Z[squared <= np.partition(squared, k - 1)[k - 1]].mean(axis=0))
+            # With or without a tree, so saving changes no bit.
+            squared = (((X - x) * self._units) ** 2).sum(axis=1)
+        nearest = squared <= np.partition(squared, k - 1)[k - 1]
+        return X[nearest], Z[nearest]
+
+    def _distances(self, X: FloatArray, near: FloatArray) -> FloatArray:
+        """How far the furthest neighbour of each row is: their mean is off by what phi changes on the way."""
+        units = one_over_spread(near)
+        return np.array([lengths((self._near(x)[0] - x) * units).max() for x in X])
+
+    def _usual_distance(self) -> float:
+        return 0.0  # no distance is so usual that phi does not change over it
 
     def _k(self, n: int) -> int:
         """How many of n pairs to average."""

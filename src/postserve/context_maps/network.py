@@ -20,7 +20,8 @@ class NetworkMap(PairsMap):
 
     Each pair is followed by `steps` steps of Adam, each on `batch_size` pairs drawn from the last
     `replay` ones. Inputs and outputs are standardised by their running mean and deviation. The
-    radius is Assumption 1's with `map_rate`, `delta` and `ridge`, times `radius_scale`.
+    radius is Assumption 1's with `map_rate`, `delta` and `ridge`, and grows with the distance from the newest
+    1,000 pairs; it is multiplied by `radius_scale`.
 
     >>> rng = np.random.default_rng(0)
     >>> phi_hat = NetworkMap(dim_x=1, dim_z=1)

@@ -1,4 +1,4 @@
-"""Maps that keep the pairs (x, z); their radius is Assumption 1's."""
+"""Maps that keep pairs (x, z); their radius is Assumption 1's, and grows with the distance from the pairs."""
 
 from abc import abstractmethod
 from typing import Self
@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve import confidence
 from postserve.changes import one_version, shallow, whole
-from postserve.context_maps.base import SharedMap
+from postserve.context_maps.base import SharedMap, lengths
 from postserve.errors import InvalidInput
 from postserve.linalg.ridge import one_regression
 from postserve.state import Arrays, Stored
@@ -16,6 +16,12 @@ from postserve.validation import number
 
 ALL = 2**62
 """A capacity that is never reached."""
+WINDOW = 1000
+"""Distances are measured to so many of the newest pairs, so that a radius takes the same time at any t."""
+SAMPLE = 64
+"""The number of pairs whose distance from the others is taken to be usual."""
+REACH = 2.0
+"""So many times the usual distance is not far: contexts differ in their distance from the nearest other."""
 
 
 class Pairs:
@@ -87,11 +93,20 @@ class Pairs:
 
 
 class PairsMap(SharedMap, abstract=True):
-    """A map from kept pairs: e = C0 (||x||²_{X^{-1}})^map_rate log(t/delta), X = ridge I + sum x x^T.
+    """A map from kept pairs: e = C0 (dim_x/(ridge + t))^map_rate log(t/delta) + L far(x)^b.
 
-    C0 is the root mean square error of the map at each x before it learnt z. Subclasses predict and learn z
-    relative to the first z, whose own error is 0: so a constant added to every z changes nothing else.
+    The first part is Assumption 1's for an x like those of the t pairs, where ||x||²_{X^{-1}} is about
+    dim_x/t. C0 is the root mean square error of the map at each x before it learnt z. The second part is for
+    other x: far(x) is by how much x is further from the newest pairs than twice their usual distance from one
+    another, and L the spread of z in these pairs. Over a distance like the spread of x, phi may change by so
+    much (docs/theory/ellipsoid.md).
+
+    Subclasses predict and learn z relative to the first z, whose own error is 0: so a constant added to every
+    z changes nothing else.
     """
+
+    _holder: float = 1.0
+    """b, the exponent of the distance."""
 
     def __init__(
         self, dim_x: int, dim_z: int, *, ridge: float, map_rate: float, delta: float, radius_scale: float
@@ -104,6 +119,9 @@ class PairsMap(SharedMap, abstract=True):
         self._errors = one_regression({"x": self.dim_x}, n_outputs=self.dim_z, ridge=self.ridge)
         self._pairs = Pairs(self.dim_x, self.dim_z)
         self._first: FloatArray | None = None  # the first z; 0 if z is learnt as it is
+        # How far pairs usually are from the nearest other one. None: the radius has no part for distances,
+        # as in states of earlier versions.
+        self._usual: float | None = 0.0
 
     @property
     def shift_free(self) -> bool:
@@ -166,22 +184,54 @@ class PairsMap(SharedMap, abstract=True):
         """Keep a pair, and the error z - phi_hat(x) from before z was learnt."""
         self._errors.update(0, x, error)
         self._pairs.append(x, z)
+        if self._usual is not None and self._pairs.seen.bit_count() == 1:  # twice as many as last time
+            self._usual = self._usual_distance()
 
     def _radius(self, X: FloatArray) -> FloatArray:
         """e at every row; zero before the first pair."""
         pairs = float(self._errors.pulls[0])
-        return self.radius_scale * confidence.map_radius_assumption(
-            width=self._errors.project(X).widths,
+        if self._usual is None:
+            widths = self._errors.project(X).widths
+        else:
+            widths = np.full(len(X), np.sqrt(self.dim_x / (self.ridge + pairs)))
+        radius = confidence.map_radius_assumption(
+            width=widths,
             pairs=pairs,
             noise_scale=np.sqrt(self._error_squares() / max(pairs, 1.0)),
             delta=self.delta,
             map_rate=self.map_rate,
         )
+        if self._usual is not None and pairs > 0.0:
+            near, z = self._newest()
+            far = np.maximum(0.0, self._distances(X, near) - REACH * self._usual)
+            radius = radius + confidence.map_radius_distance(
+                distance=far, spread=(z - z[0]).std(axis=0), smoothness=self._holder
+            )
+        return self.radius_scale * radius
+
+    def _newest(self) -> tuple[FloatArray, FloatArray]:
+        """The newest pairs that count, at most WINDOW of them."""
+        return self._pairs.at(np.arange(max(self._pairs.first, self._pairs.seen - WINDOW), self._pairs.seen))
+
+    def _distances(self, X: FloatArray, near: FloatArray) -> FloatArray:
+        """How far each row is from the nearest of these contexts, in units of their spread."""
+        units = one_over_spread(near)
+        return np.array([lengths((near - x) * units).min() for x in X])
+
+    def _usual_distance(self) -> float:
+        """The median distance of the newest pairs from the nearest other one; 0 with less than two pairs."""
+        near, _ = self._newest()
+        if len(near) < 2:
+            return 0.0
+        units, last = one_over_spread(near), range(max(0, len(near) - SAMPLE), len(near))
+        nearest = [np.delete(lengths((near - near[i]) * units), i).min() for i in last]
+        return float(np.median(nearest))
 
     def _arrays(self) -> Arrays:
         errors = {f"learnability_{name}": array for name, array in self._errors.arrays().items()}
         first = np.empty((0, self.dim_z)) if self._first is None else self._first[None]
-        return {**self._pairs.arrays(), **errors, "first_z": first}
+        usual = {} if self._usual is None else {"usual_distance": np.array([self._usual])}
+        return {**self._pairs.arrays(), **errors, "first_z": first, **usual}
 
     def _restore(self, arrays: Stored) -> None:
         self._pairs.restore(arrays)
@@ -192,3 +242,20 @@ class PairsMap(SharedMap, abstract=True):
             sound = len(first) == 1 or len(first) == self._pairs.seen == 0
             arrays.require(sound, "first_z", "the first z of the pairs")
             self._first = first[0] if len(first) else None
+        self._usual = None  # states of earlier versions go on as they did
+        if arrays.has("usual_distance"):
+            self._usual = float(arrays.take("usual_distance", (1,))[0])
+            arrays.require(self._usual >= 0.0, "usual_distance", "a distance")
+
+
+def one_over_spread(X: FloatArray) -> FloatArray:
+    """1/s of each column, so that distances between rows are root mean squares over the columns.
+
+    s is the standard deviation; where the column is constant, its size, or 1 if it is 0.
+
+    >>> one_over_spread(np.array([[0.0, 0.5, 0.0, 1.0], [4.0, 0.5, 0.0, 3.0]]))
+    array([0.25, 1.  , 0.5 , 0.5 ])
+    """
+    spread = (X - X[0]).std(axis=0)  # exactly 0 where all are equal
+    spread = np.where(spread > 0.0, spread, np.abs(X[0]))
+    return np.asarray(1.0 / (np.where(spread > 0.0, spread, 1.0) * np.sqrt(X.shape[1])))

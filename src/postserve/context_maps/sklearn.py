@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from postserve.changes import whole
-from postserve.context_maps.pairs import ALL, Pairs, PairsMap
+from postserve.context_maps.pairs import ALL, WINDOW, Pairs, PairsMap
 from postserve.errors import InvalidInput, StateMismatch
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
@@ -32,8 +32,9 @@ class SklearnMap(PairsMap):
     tried again at the next refit. On loading, hand back the fitted `regressor` if it has partial_fit,
     otherwise any equal one, which is refitted on the kept pairs. With `centred`, fits learn z minus its mean
     (partial_fit: minus the first z), so that the level of z does not matter; None: unless scikit-learn says
-    that the regressor needs positive numbers. The radius is Assumption 1's; without
-    partial_fit its errors are found for 64 pairs at once, since most of the time goes into predictions.
+    that the regressor needs positive numbers. The radius is Assumption 1's, and grows with the distance from
+    the newest 1,000 pairs; without partial_fit its errors are found for 64 pairs at once, since most of the
+    time goes into predictions.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> phi_hat = SklearnMap(dim_x=1, dim_z=2, regressor=DecisionTreeRegressor())
@@ -64,7 +65,7 @@ class SklearnMap(PairsMap):
         self.incremental = hasattr(self.regressor, "partial_fit")
         self.centred = _learns_any_number(self.regressor) if centred is None else flag("centred", centred)
         self._given = regressor
-        self._pairs = Pairs(dim_x, dim_z, capacity=1 if self.incremental else ALL)
+        self._pairs = Pairs(dim_x, dim_z, capacity=WINDOW if self.incremental else ALL)
         self._fitted_on = (0, 0)  # the range of pairs used by the present fit
         self._tried = 0  # the number of pairs at the last attempt to refit
         self._centre = np.zeros(self.dim_z)  # what the regressor predicts is relative to it
@@ -175,6 +176,8 @@ class SklearnMap(PairsMap):
         if got != wanted:
             raise StateMismatch(f"the regressor handed back is {got}, wanted {wanted}")
         self.centred = self.centred and arrays.has("first_z")  # states of earlier versions hold z as it is
+        if self.incremental and not arrays.has("usual_distance"):  # and kept one pair
+            self._pairs = Pairs(self.dim_x, self.dim_z, capacity=1)
         super()._restore(arrays)
         start, stop, self._tried = (int(end) for end in arrays.take("fitted_on", (3,), np.int64))
         sound = 0 <= start <= stop <= self._pairs.seen and 0 <= self._tried <= self._pairs.seen

@@ -25,6 +25,8 @@ from postserve.theory.coverage import Covered as Covered
 from postserve.theory.coverage import confidence_coverage as confidence_coverage
 from postserve.theory.lower import LowerBound as LowerBound
 from postserve.theory.lower import lower_bound as lower_bound
+from postserve.theory.neighbors import neighbor_distance_bound as neighbor_distance_bound
+from postserve.theory.neighbors import neighbors_error_bound as neighbors_error_bound
 from postserve.theory.noisy_gram import NoisyGram as NoisyGram
 from postserve.theory.noisy_gram import cross_bound as cross_bound
 from postserve.theory.noisy_gram import noise_floor as noise_floor
