@@ -44,6 +44,7 @@ from postserve.experiments.statistics import Slope
 from postserve.experiments.study import run_cells
 from postserve.experiments.tables import tables
 
+LOUD = exponents.place(exponents.FAST, exponents.NOISES[exponents.FAST][0])
 TOLERANCE = 0.08
 """Other processors round otherwise, and a run that begins to differ goes its own way from there."""
 FINAL_REGRET = {
@@ -246,15 +247,16 @@ def test_the_papers_order_holds(figure1: Study) -> None:
 def test_the_theorems_bound_lies_above_figure_1(figure1: Study, kind: str) -> None:
     bounds = bounds_of("polinucb", environments(quick=False)[kind], figure1)
     for policy in (POLINUCB, JOINT, BEFORE, POLINUCB.evidence):
+        assert (figure1.curves(kind, policy) <= bounds).all()
         claim = lies_below(figure1, kind, policy, bounds)
-        assert claim.held, claim.text
+        assert claim.held is None, claim.text  # at T = 1000 Random meets it, too
 
 
 @pytest.mark.parametrize(
     ("name", "place", "make"),
     [
         ("observation1", observation1.WORLD, lambda seed: Observation1()),
-        ("exponents", exponents.FAST, exponents.worlds()[exponents.FAST][0]),
+        ("exponents", LOUD, exponents.worlds()[LOUD][0]),
         ("thompson", thompson.WORLD, thompson.environment),
         *(
             (
@@ -315,7 +317,7 @@ def test_the_theory_holds(tmp_path: Path) -> None:
     list(reproduce(plan(["theory"], horizon=300, seeds=3), tmp_path))
     section = json.loads((tmp_path / "theory" / "section.json").read_text())
     judged = [claim for claim in section["claims"] if claim["held"] is not None]
-    assert len(judged) == 14
+    assert len(judged) == 11  # at so few rounds neither bound nor the generalised lemma says anything
     assert all(claim["held"] for claim in judged), section["claims"]
 
 
@@ -360,11 +362,14 @@ def test_a_claim_that_fails_says_where() -> None:
 
 
 def test_within_compares_seed_by_seed() -> None:
-    found = study(a=[1.0, 3.0], b=[1.0, 2.0])
-    assert within(found, "a", "b", 1.25, 1, ["e"]).held
-    claim = within(found, "a", "b", 1.24, 1, ["e"])
+    found = study(a=[1.2, 2.6, 3.6], b=[1.0, 2.0, 3.0])  # 1.23 ± 0.03
+    assert within(found, "a", "b", 1.5, 1, ["e"]).held
+    claim = within(found, "a", "b", 1.0, 1, ["e"])
     assert claim.held is False
-    assert "1.25 ± 0.25 on e" in claim.text
+    assert "1.23 [1.09, 1.38] on e" in claim.text
+    claim = within(found, "a", "b", 1.25, 1, ["e"])
+    assert claim.held is None
+    assert "Not decided by so many seeds" in claim.text
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ def test_an_exponent_is_held_against_the_bounds() -> None:
     assert claim.held is False
     assert "0.70 [0.70, 0.70]" in claim.text
     assert "not above 0.5, the bound's exponent." in claim.text
+    flat = study({("e", "flat"): [T**0.08, 2 * T**0.08]})
+    untested = grows_within(flat, "e", "flat", 0.5)
+    assert untested.held is None
+    assert "does not test the exponent" in untested.text
     other = grows_within(found, "e", "slow", 0.5, thompson.NO_BOUND)
     assert "not above 0.5, the exponent of poLinUCB's bound; none is proved for PoLinTS." in other.text
 
@@ -97,7 +101,9 @@ def test_regret_above_a_bound_is_told() -> None:
     held = lies_below(found, "e", "p", np.array([2 * T**0.5, 3 * T**0.5]))
     assert held.held
     assert "says nothing" not in held.text
-    assert "says nothing" in lies_below(found, "e", "p", np.array([2 * T, 2 * T])).text
+    vacuous = lies_below(found, "e", "p", np.array([2 * T, 2 * T]))
+    assert vacuous.held is None
+    assert "says nothing" in vacuous.text
     claim = lies_below(found, "e", "p", np.array([2 * T**0.5, T**0.5 / 2]))
     assert claim.held is False
     assert "regret is 2 of the bound" in claim.text

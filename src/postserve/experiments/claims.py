@@ -1,24 +1,39 @@
-"""Sentences that compare policies, with their errors, in every environment of a study."""
+"""Sentences that compare policies, with their errors, in every environment of a study.
+
+Where a sentence says that something is not the case, it is held only if the seeds decide it: fewer of them
+have wider intervals, which can leave it undecided but make it no easier to hold.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 from postserve.experiments.figure import Claim
-from postserve.experiments.statistics import Interval, mean_and_error
+from postserve.experiments.statistics import Interval, mean_interval
 from postserve.experiments.study import Line, Study
+
+UNDECIDED = "Not decided by so many seeds"
+TIE = 0.05
+"""The share of a regret that counts as none: no number of seeds shows that two regrets are equal."""
 
 
 def unbeaten(study: Study, best: Line, others: Sequence[Line], horizon: int, places: Sequence[str]) -> Claim:
-    """That none of the others has less regret, by more than two standard errors."""
-    failures = []
+    """That none of the others has less regret, by more than the share `TIE` of it.
+
+    It fails if the interval of a difference lies beyond that, and is undecided if one contains it.
+    """
+    failures, open_ones = [], []
     for place in places:
+        limit = -TIE * float(study.final(place, best, horizon).mean())
         for other in others:
-            mean, error = study.difference(place, other, best, horizon)
-            if mean < -2.0 * error:
-                failures.append(f"{place}: {other} has less ({_gap(mean, error)})")
-    return _judged(
-        f"T = {horizon:,}: none has less regret than {best} by two standard errors", places, failures
+            found = mean_interval(study.differences(place, other, best, horizon))
+            if found.high < limit:
+                failures.append(f"{place}: {other} has less ({found})")
+            elif found.low < limit:
+                open_ones.append(f"{place}: {other} ({found})")
+    text = (
+        f"T = {horizon:,}: none has less than {1.0 - TIE:.2f} of the regret of {best}, by 95% intervals of "
     )
+    return judged(_on(f"{text}paired differences", places), failures, open_ones)
 
 
 def ordered(study: Study, policies: Sequence[Line], horizon: int, places: Sequence[str]) -> Claim:
@@ -30,20 +45,38 @@ def ordered(study: Study, policies: Sequence[Line], horizon: int, places: Sequen
             if not mean > 2.0 * error:
                 failures.append(f"{place}: {one} minus {other} is {_gap(-mean, error)}")
     order = " < ".join(map(str, policies))
-    return _judged(
-        f"T = {horizon:,}: {order}, each paired difference beyond two standard errors", places, failures
-    )
+    text = f"T = {horizon:,}: {order}, each paired difference beyond two standard errors"
+    return with_failures(_on(text, places), failures)
 
 
 def within(study: Study, one: Line, other: Line, limit: float, horizon: int, places: Sequence[str]) -> Claim:
-    """That one's regret, as a ratio to the other's, seed by seed, is at most `limit` on average."""
+    """That one's regret, as a ratio to the other's, seed by seed, is at most `limit` on average.
+
+    Held if the 95% intervals are, failed if one is above the limit.
+    """
     ratios = {
-        place: mean_and_error(study.final(place, one, horizon) / study.final(place, other, horizon))
+        place: mean_interval(study.final(place, one, horizon) / study.final(place, other, horizon))
         for place in places
     }
-    seen = ", ".join(f"{ratio:.2f} ± {error:.2f} on {place}" for place, (ratio, error) in ratios.items())
+    seen = ", ".join(f"{ratio.rounded(2)} on {place}" for place, ratio in ratios.items())
     text = f"T = {horizon:,}: {one} has at most {limit:.2f} of the regret of {other}; it has {seen}."
-    return Claim(text, all(ratio <= limit for ratio, _ in ratios.values()))
+    verdicts = [decided(ratio, limit) for ratio in ratios.values()]
+    if False in verdicts:
+        return Claim(text, False)
+    return Claim(text, True) if all(verdicts) else Claim(f"{text} {UNDECIDED}.", None)
+
+
+def at_most(text: str, found: Interval, limit: float) -> Claim:
+    """A sentence that holds if the interval is not above the limit, and fails if it lies above it."""
+    held = decided(found, limit)
+    return Claim(f"{text}." if held is not None else f"{text}. {UNDECIDED}.", held)
+
+
+def decided(found: Interval, limit: float) -> bool | None:
+    """Whether a value is at most the limit; None if its interval contains the limit."""
+    if found.high <= limit:
+        return True
+    return False if found.low > limit else None
 
 
 def compared(study: Study, one: Line, other: Line, horizon: int, places: Sequence[str]) -> Claim:
@@ -75,8 +108,16 @@ def with_failures(text: str, failures: Sequence[str]) -> Claim:
     return Claim(text + (f" Not so: {'; '.join(failures)}." if failures else ""), not failures)
 
 
-def _judged(text: str, places: Sequence[str], failures: Sequence[str]) -> Claim:
-    return with_failures(f"{text}; on {', '.join(places)}.", failures)
+def judged(text: str, failures: Sequence[str], open_ones: Sequence[str]) -> Claim:
+    """A sentence that fails if something did, and otherwise is not decided if something was left open."""
+    claim = with_failures(text, failures)
+    if failures or not open_ones:
+        return claim
+    return Claim(f"{text} {UNDECIDED}: {'; '.join(open_ones)}.", None)
+
+
+def _on(text: str, places: Sequence[str]) -> str:
+    return f"{text}; on {', '.join(places)}."
 
 
 def _gap(mean: float, error: float) -> str:

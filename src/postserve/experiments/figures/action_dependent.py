@@ -109,9 +109,9 @@ def claims(study: Study) -> list[Claim]:
         rates.grows_within(study, shared, ONE, RATE),
         Claim(
             f"The price of a map for each arm where one would do: {paid} times the regret with "
-            f"{', '.join(map(str, numbers(study)))} arms, growing with exponent {slope}; held if it is above "
-            f"0 and not above the proposition's K^{PRICE:g}, which is K^map_rate by Hölder.",
-            slope.low > 0.0 and slope.value <= PRICE,
+            f"{', '.join(map(str, numbers(study)))} arms, growing with exponent {slope}; held if all of it "
+            f"is above 0 and not above the proposition's K^{PRICE:g}, which is K^map_rate by Hölder.",
+            slope.low > 0.0 and slope.high <= PRICE,
         ),
         ordered(study, (APART, c.X_ONLY.evidence, c.RANDOM), study.horizon, both),
         Claim(

@@ -10,9 +10,9 @@ import numpy as np
 from postserve.environments import SyntheticEnvironment
 from postserve.experiments import contenders as c
 from postserve.experiments import many_arms, style
-from postserve.experiments.claims import with_failures
+from postserve.experiments.claims import TIE, judged
 from postserve.experiments.figure import Claim, Row, Size, contest
-from postserve.experiments.statistics import mean_and_error
+from postserve.experiments.statistics import Interval, mean_and_error, mean_interval
 from postserve.experiments.study import Cell, Study
 from postserve.types import Exploration, FloatArray
 
@@ -137,34 +137,39 @@ def settings(size: Size) -> dict[str, str]:
     }
 
 
-def compare(study: Study, one: str, other: str) -> tuple[float, float]:
-    """Mean log ratio of final regrets over the worlds, and its standard error over seeds."""
+def log_ratios(study: Study, one: str, other: str) -> FloatArray:
+    """The mean over the worlds of the log ratio of final regrets, for each seed."""
     logs = [np.log(study.final(world, one) / study.final(world, other)) for world in WORLDS]
-    return mean_and_error(np.mean(logs, axis=0))
+    return np.asarray(np.mean(logs, axis=0))
 
 
 def ratio(study: Study, setting: c.Contender, family: Family) -> tuple[float, float, float]:
     """A setting's regret as a ratio to the one in use, with two standard errors."""
-    log_ratio, error = compare(study, setting.name, family.in_use)
+    log_ratio, error = mean_and_error(log_ratios(study, setting.name, family.in_use))
     mean = float(np.exp(log_ratio))
     return mean, mean * (1.0 - 2.0 * error), mean * (1.0 + 2.0 * error)
 
 
 def claims(study: Study) -> list[Claim]:
-    found = []
-    for family in families():
-        better = []
-        for setting in family.settings:
-            log_ratio, error = compare(study, setting.name, family.in_use)
-            if log_ratio < -2.0 * error:
-                better.append(
-                    f"{setting} has {np.exp(log_ratio):.3f} ± {np.exp(log_ratio) * error:.3f} of it"
-                )
-        text = (
-            f"{family.title[0].upper()}{family.title[1:]}: no setting has less regret than {family.in_use}, "
-        )
-        found.append(with_failures(f"{text}which is in use, by two standard errors.", better))
-    return [*found, claim_on_arms(study)]
+    """None of the other settings is better; fewer seeds leave more of it open, and make it no easier."""
+    return [*map(partial(claim_on, study), families()), claim_on_arms(study)]
+
+
+def claim_on(study: Study, family: Family) -> Claim:
+    better, open_ones = [], []
+    for setting in family.settings:
+        if setting.name != family.in_use:
+            found = mean_interval(log_ratios(study, setting.name, family.in_use))
+            ratios = Interval(*(float(np.exp(log_ratio)) for log_ratio in found))
+            if ratios.high < 1.0 - TIE:
+                better.append(f"{setting} has {ratios.rounded()} of it")
+            elif ratios.low < 1.0 - TIE:
+                open_ones.append(f"{setting} ({ratios.rounded()})")
+    text = (
+        f"{family.title[0].upper()}{family.title[1:]}: no setting has less than {1.0 - TIE:.2f} of the "
+        f"regret of {family.in_use}, which is in use, by 95% intervals over seeds."
+    )
+    return judged(text, better, open_ones)
 
 
 def claim_on_arms(study: Study) -> Claim:

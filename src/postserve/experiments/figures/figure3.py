@@ -9,6 +9,7 @@ import numpy as np
 from postserve.context_maps import KernelMap, NeighborsMap, RidgeMap
 from postserve.environments import HolderEnvironment, SyntheticEnvironment
 from postserve.experiments import style
+from postserve.experiments.claims import at_most
 from postserve.experiments.figure import Claim, Row, Size
 from postserve.experiments.statistics import Slope, growth
 from postserve.experiments.study import Cell, Curve, MakeEnvironment, Study, cells_of, seed_list
@@ -28,6 +29,8 @@ LANDMARKS = 512
 
 Any fixed number bounds what it can resolve: the slope from `LATE` pairs on is stated too.
 """
+ALLOWED = 0.03
+"""How much less steep than the rate a slope may be: errors have lower-order terms at so many pairs."""
 FROM, LATE = 100, 1000
 """Slopes are taken from the first number of pairs on; the second shows whether they last."""
 COLOURS = {"RidgeMap": "#009E73", "NeighborsMap": "#0072B2", "KernelMap": "#D55E00"}
@@ -111,6 +114,8 @@ def settings(size: Size) -> dict[str, str]:
         "noise of z": "N(0, 0.3²)",
         "error": f"root mean square of ||phi_hat(x) - phi(x)|| over {TEST_POINTS} fresh x, T pairs (x, z) "
         f"being learnt; slopes from {FROM} pairs on",
+        "settled late": "a slope was first held if its interval reached the rate, which fewer seeds make "
+        f"easier; now the whole interval must, but for {ALLOWED:g}",
     }
 
 
@@ -126,11 +131,12 @@ def claims(study: Study) -> list[Claim]:
         for map_name in kind.maps:
             early, late = (slope(study, name, map_name, start) for start in (FROM, LATE))
             text = f"{name}, {map_name}: the error's norm falls with slope {early}, from {LATE:,} pairs on "
-            text += f"{late}; held if the first interval reaches the class's rate, -{kind.rate_text}"
+            text += f"{late}; held if the first interval is below -{kind.rate_text}, the class's rate, but "
+            text += f"for {ALLOWED:g}"
             if kind.rate < 0.5:
-                reached = "reached here too" if early.low <= -2.0 * kind.rate else "not reached"
+                reached = "reached here too" if early.high <= -2.0 * kind.rate + ALLOWED else "not reached"
                 text += f". Twice that, which the paper prints and is the squared error's, is {reached}"
-            found.append(Claim(f"{text}.", early.low <= -kind.rate))
+            found.append(at_most(text, early, -kind.rate + ALLOWED))
     return found
 
 

@@ -18,7 +18,7 @@ COLOURS = dict(zip(q.POWERS, ("#0072B2", "#009E73", "#E69F00", "#D55E00"), stric
 
 
 def claims(study: Study) -> list[Claim]:
-    """At every recorded round and for every seed."""
+    """At every recorded round and for every seed; where a bound says nothing, nothing is judged."""
     return [
         *(_of_regret(study, policy) for policy in q.KINDS),
         *(_of_growth(study, policy) for policy in q.KINDS),
@@ -33,12 +33,16 @@ def _of_regret(study: Study, policy: Contender) -> Claim:
     names = (policy, q.bound_of(policy), q.LARGEST)
     regret, bound, largest = (study.curves(q.REGRET, name) for name in names)
     times = float((bound[:, -1] / regret[:, -1]).min())
+    informative = bound < largest
     since = _since(study, bound.mean(axis=0) < largest.mean(axis=0))
     text = (
-        f"{policy}: the bound is above the regret at every recorded round, at the end by a factor of at "
-        f"least {times:.3g}. Its mean is informative (below the largest gap times the rounds) {since}."
+        f"{policy}: the bound is above the regret wherever it is informative (below the largest gap times "
+        f"the rounds; elsewhere nothing can exceed it), at the end by a factor of at least {times:.3g}. Its "
+        f"mean is informative {since}."
     )
-    return Claim(text, bool((bound >= regret).all()))
+    if not informative.any():
+        return Claim(f"{text} Not judged: no regret could have been above it.", None)
+    return Claim(text, bool((bound >= regret)[informative].all()))
 
 
 def _of_growth(study: Study, policy: Contender) -> Claim:
@@ -59,13 +63,16 @@ def _since(study: Study, informative: BoolArray) -> str:
 
 
 def _of_slack(study: Study, lemma: str) -> Claim:
-    least = min(float(study.curves(q.SLACK, q.power(p, lemma)).min()) for p in q.POWERS)
+    slacks = [study.curves(q.SLACK, q.power(p, lemma)) for p in q.POWERS]
+    informative = study.curves(q.SHARE, lemma) < 1.0
     since = _since(study, study.curves(q.SHARE, lemma).max(axis=0) < 1.0)
-    text = (
-        f"The potential lemma, {lemma}: right minus left is at least {least:.3g} for p in "
-        f"{', '.join(f'{p:g}' for p in q.POWERS)}. At p = 1 the right side is below T {since}."
-    )
-    return Claim(text, least >= 0.0)
+    powers = f"for p in {', '.join(f'{p:g}' for p in q.POWERS)}"
+    ends = f"At p = 1 the right side is below T, which the left cannot exceed, {since}."
+    if not informative.any():
+        return Claim(f"The potential lemma, {lemma}, {powers}. {ends} Not judged.", None)
+    least = min(float(slack[informative].min()) for slack in slacks)
+    text = f"The potential lemma, {lemma}: where it is informative, right minus left is at least {least:.3g} "
+    return Claim(f"{text}{powers}. {ends} Held if that is not negative.", least >= 0.0)
 
 
 def _of_tightness(study: Study) -> Claim:
@@ -98,7 +105,9 @@ def _of_gram(study: Study) -> list[Claim]:
 def _of_coverage(study: Study, form: str, delta: float) -> Claim:
     name, runs = q.covered(form, delta), q.COVERAGE_RUNS * len(study.seeds)
     share = 1.0 - float(study.curves(q.MISSED, name).mean(axis=0).max())
-    text = f"Coverage, {name}: {share:.3f} of {runs:,} runs at least, wanted {1.0 - delta:g}."
+    text = (
+        f"Coverage, {name}: {share:.3f} of {runs:,} runs at least; held if that is at least {1.0 - delta:g}."
+    )
     return Claim(text, share >= 1.0 - delta)
 
 
