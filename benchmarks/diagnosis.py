@@ -14,10 +14,11 @@ from joblib import Parallel, delayed
 from rich.progress import track
 
 from postserve import DecisionLog, LoggedRounds, diagnose
-from postserve.diagnosis import Diagnosis
+from postserve.diagnosis import Diagnosis, gains
 
 ARMS, DIM_X, DIM_Z = 4, 5, 2
 ROUNDS = 4_000
+HORIZON = gains.HORIZON
 
 
 class World(NamedTuple):
@@ -158,8 +159,13 @@ KINDS: dict[Callable[[int], Any], Callable[[Diagnosis], bool]] = {
 """Each kind, and whether what was said of it is right."""
 
 
+DECIDED_BY_GAMES = (helps_much, helps_little, cannot_help, late_rewards)
+"""The answers to the others do not depend on the gain, so that their games are kept short."""
+
+
 def judge(kind: Callable[[int], Any], seed: int) -> dict[str, Any]:
     """One log, diagnosed."""
+    gains.HORIZON = HORIZON if kind in DECIDED_BY_GAMES else 20
     found = diagnose(kind(seed))
     now = found.gains["now"]
     return {
@@ -179,20 +185,16 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=[kind.__name__ for kind in KINDS])
     args = parser.parse_args()
     print("| kind | right | regret saved at once | if late | said, where wrong |\n|---|---:|---:|---:|---|")
-    for kind in (kind for kind in KINDS if kind.__name__ in args.kinds):
+    by_name = {kind.__name__: kind for kind in KINDS}
+    for kind in map(by_name.__getitem__, args.kinds):
         cells = (delayed(judge)(kind, seed) for seed in range(args.seeds))
         runs = Parallel(args.workers, return_as="generator")(cells)
         rows = list(track(runs, kind.__name__, args.seeds, transient=True))
         wrong = sorted({f"{row['helps']} {' '.join(row['objections'])}" for row in rows if not row["right"]})
-        saved, late = (np.mean([row[each] for row in rows]) for each in ("saved", "late"))
+        means = (np.mean([row[each] for row in rows]) for each in ("saved", "late"))
+        saved = [f"{mean:.0%}" if kind in DECIDED_BY_GAMES else "" for mean in means]
         right = f"{sum(row['right'] for row in rows)} of {len(rows)}"
-        cells_of_row = [
-            kind.__name__.replace("_", " "),
-            right,
-            f"{saved:.0%}",
-            f"{late:.0%}",
-            "; ".join(wrong),
-        ]
+        cells_of_row = [kind.__name__.replace("_", " "), right, *saved, "; ".join(wrong)]
         print(f"| {' | '.join(cells_of_row)} |", flush=True)
 
 

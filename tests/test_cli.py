@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from postserve.cli import app
 from postserve.experiments.figures import FIGURES
+from postserve.experiments.report import render
 
 SMALL = ["figure1", "observation1", "--quick", "--seeds", "2", "--horizon", "60"]
 CELLS = 3 * 16 * 2 + 7 * 2
@@ -263,18 +264,25 @@ def test_another_figure_that_is_damaged_is_told(
     name: str, damage: str | None, finished: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    shutil.copytree(finished, out)
+    shutil.copytree(finished, out, ignore=shutil.ignore_patterns("cells"))
     if damage is None:
         (out / "figure1" / name).unlink()
     else:
         (out / "figure1" / name).write_text(damage, encoding="latin-1")
-    result = postserve("reproduce", "observation1", *SMALL[2:], "--engine", "local=1", "--out", str(out))
-    assert result.exit_code == 0
-    page = (out / "report.html").read_text(encoding="utf-8")
+    page = render(out)
     assert 'id="observation1"' in page
     whole = name == "figure.png" and damage is not None  # any bytes may be a picture
     gone = name == "section.json" and damage is None
     assert ("run postserve reproduce figure1 again" in page) == (not whole and not gone)
+
+
+def test_a_damaged_figure_does_not_stop_another(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    (out / "figure1" / "section.json").write_text("{")
+    result = postserve("reproduce", "observation1", *SMALL[2:], "--engine", "local=1", "--out", str(out))
+    assert result.exit_code == 0
+    assert "run postserve reproduce figure1 again" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_two_figures_at_once_are_both_in_the_report(tmp_path: Path) -> None:
