@@ -18,7 +18,7 @@ from postserve.diagnosis import Diagnosis, gains
 
 ARMS, DIM_X, DIM_Z = 4, 5, 2
 ROUNDS = 4_000
-HORIZON = gains.HORIZON
+GAMES = gains.WORLDS, gains.RUNS
 
 
 class World(NamedTuple):
@@ -160,12 +160,12 @@ KINDS: dict[Callable[[int], Any], Callable[[Diagnosis], bool]] = {
 
 
 DECIDED_BY_GAMES = (helps_much, helps_little, cannot_help, late_rewards)
-"""The answers to the others do not depend on the gain, so that their games are kept short."""
+"""The answers to the others do not depend on the gain, so that these play few games."""
 
 
 def judge(kind: Callable[[int], Any], seed: int) -> dict[str, Any]:
     """One log, diagnosed."""
-    gains.HORIZON = HORIZON if kind in DECIDED_BY_GAMES else 20
+    gains.WORLDS, gains.RUNS = GAMES if kind in DECIDED_BY_GAMES else (2, 2)
     found = diagnose(kind(seed))
     now = found.gains["now"]
     return {
