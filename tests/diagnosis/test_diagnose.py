@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from postserve import DecisionLog, LoggedRounds, diagnose
 from postserve.cli import app
-from postserve.diagnosis import advice, gains
+from postserve.diagnosis import advice, gains, questions
 from postserve.diagnosis.features import rows_of
 from postserve.diagnosis.gains import Plan, fit_lines, make_world
 from postserve.diagnosis.sample import take_sample
@@ -50,6 +50,23 @@ def test_late_rewards_are_no_missing_ones() -> None:
     assert not found.objections
     late = found.gains["late"]
     assert late.reward_delay == pytest.approx(100 * numbers["reward_delay"] / numbers["days"])
+
+
+def test_z_of_arms_that_are_eligible_at_other_x() -> None:
+    """x moves z, and the last arm is eligible at some x only: that is no difference between arms."""
+    world, rng = known.draw(1), np.random.default_rng(0)
+    eligible = np.ones((len(world.x), known.ARMS), dtype=bool)
+    eligible[:, -1] = world.z[:, 0] - world.z[:, 0].mean() > 0.0  # as if x told all of z
+    kept = eligible[np.arange(len(eligible)), world.arms]
+    share = 1.0 / eligible[kept].sum(axis=1)
+    weighed = rng.random(len(share)) < share / share.max()  # served at random among the eligible
+    log = world.take(np.flatnonzero(kept)[weighed]).log()
+    log = log.changed(eligible=eligible[kept][weighed], propensities=share[weighed])
+    assert not questions.follows(take_sample(log, len(log), rng)).numbers["follows"]
+    moved = log.changed(z=log.z + 0.5 * (log.arms == 3)[:, None])
+    found = questions.follows(take_sample(moved, len(log), rng)).numbers
+    assert found["follows"]
+    assert abs(found["differences"]["z0"]["3"] - 0.5 / moved.z[:, 0].std()) < 0.1
 
 
 @pytest.mark.usefixtures("quick")
@@ -113,6 +130,32 @@ class TestObjections:
         found = diagnose(log.changed(eligible=eligible[kept][weighed], propensities=share[weighed]))
         assert not found.objections
 
+    def test_arms_that_were_served_with_certainty(self) -> None:
+        """As a policy without chance serves them: nothing was left out, but nothing can be compared."""
+        world = known.draw(1)
+        best = world.x[:, :4].argmax(axis=1)
+        found = diagnose(world._replace(arms=best).log().changed(propensities=1.0))
+        assert [(each.kind, each.grave) for each in found.objections] == [("support", True)]
+        assert "100% of rounds were served with propensity 1" in found.objections[0].text
+        assert "It cannot be told" in found.findings[2].answer
+        one_hot = np.eye(known.ARMS)[best]
+        told = diagnose(
+            world._replace(arms=best)
+            .log()
+            .changed(propensities=1.0, all_propensities=one_hot, eligible=one_hot > 0)
+        )
+        assert not told.objections  # no other arm was eligible
+
+    def test_arms_whose_propensity_is_at_times_0(self) -> None:
+        world = known.draw(1)
+        chances = np.where(world.x[:, :1] > 0.0, [0.5, 0.5, 0.0, 0.0], [0.1, 0.1, 0.4, 0.4])
+        rng = np.random.default_rng(0)
+        kept = rng.random(len(chances)) < 2.0 * chances[np.arange(len(chances)), world.arms]
+        log = world.take(kept).log()
+        propensities = chances[kept][np.arange(len(log)), log.arms]
+        found = diagnose(log.changed(propensities=propensities, all_propensities=chances[kept]))
+        assert not found.objections
+
     def test_columns_that_repeat_others_and_arms_without_rounds(self) -> None:
         world = known.draw(1)
         z = np.hstack(
@@ -138,6 +181,19 @@ class TestWorlds:
         common = fit_lines(x, arms, x @ weights[0] + rng.normal(size=3000), 4)
         assert np.abs(common[:3, :3] - weights[0]).max() < 0.15
         np.testing.assert_allclose(common[3], common[:3].mean(axis=0), atol=0.5)  # an arm without rows
+
+    def test_all_arms_have_one_phi_unless_each_has_its_own(self) -> None:
+        """In few and noisy rows, where two ridges that are chosen one after the other are far apart."""
+        world = known.draw(3, 150)
+        log = world.log().changed(z=world.z + 5.0 * np.random.default_rng(0).normal(size=world.z.shape))
+        sample = take_sample(log, 150, np.random.default_rng(0))
+        for seed in range(6):
+            z = (
+                make_world(sample, log.x, False, np.random.default_rng(seed))
+                .rounds(50, np.random.default_rng(0))
+                .z
+            )
+            np.testing.assert_array_equal(z, np.tile(z[:, :1], (1, known.ARMS, 1)))
 
     @pytest.mark.parametrize("own", [False, True])
     def test_a_round_of_the_served_arm_is_the_row_itself(self, own: bool) -> None:

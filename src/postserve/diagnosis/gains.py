@@ -93,7 +93,12 @@ def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.G
     rows = rng.choice(np.flatnonzero(sample.complete), size=int(sample.complete.sum()))
     rounds, n_arms = sample.rounds, sample.rounds.n_arms
     x, z, arms, f = rounds.x[rows], rounds.z[rows], rounds.arms[rows], features[rows]
-    of_z = [fit_lines(f, arms if own else np.zeros_like(arms), column, n_arms) for column in z.T]
+    of_z = [
+        fit_lines(f, arms, column, n_arms)
+        if own
+        else np.tile(fit_lines(f, np.zeros_like(arms), column, 1), (n_arms, 1))
+        for column in z.T
+    ]
     phi = np.stack([weights[:, :-1] @ f.T + weights[:, -1:] for weights in of_z], axis=-1).swapaxes(0, 1)
     w = fit_lines(np.hstack([x, z]), arms, rounds.rewards[rows], n_arms)
     beta = w[:, rounds.dim_x : -1]

@@ -125,11 +125,11 @@ def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: np.ndarray) -> 
 def selection(sample: Sample) -> Iterator[Objection]:
     """Whether arms were served as often as their propensities say, and to the same x.
 
-    1{arm = a}/p has mean 1 given any x for which the arm is eligible, if propensities are right and no row
-    was left out because of what followed. Rows that were kept by their outcome have too many of the arms that
-    make such outcomes.
+    1{arm = a}/p has mean 1 given any x for which the arm could be served, if propensities are right and no
+    row was left out because of what followed. Rows that were kept by their outcome have too many of the arms
+    that make such outcomes.
     """
-    rounds = sample.rounds
+    rounds, could_serve = sample.rounds, sample.could_serve
     x = rounds.x - rounds.x.mean(axis=0)
     scale = x.std(axis=0)
     x = np.hstack([np.ones((len(x), 1)), x[:, scale > 0.0] / scale[scale > 0.0]])
@@ -139,8 +139,7 @@ def selection(sample: Sample) -> Iterator[Objection]:
         own = rounds.arms == arm
         if np.count_nonzero(own) < 30:
             continue
-        could = 1.0 if rounds.eligible is None else rounds.eligible[:, arm]
-        terms = (own / rounds.propensities - could)[:, None] * x
+        terms = (own / rounds.propensities - could_serve[:, arm])[:, None] * x
         error = terms.std(axis=0) / np.sqrt(len(x))
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)
@@ -216,6 +215,15 @@ def support(sample: Sample) -> Iterator[Objection]:
             len(scarce) > rounds.n_arms / 2,
             f"{len(scarce)} of {rounds.n_arms} arms have fewer than {needed} complete rounds in the sample "
             f"({listed(scarce)}): the log says little of them.",
+        )
+    others = 1 if rounds.eligible is None else rounds.eligible.sum(axis=1) - 1
+    certain = float(np.mean((rounds.propensities >= 1.0) & (others > 0)))
+    if certain > 0.001:
+        yield Objection(
+            "support",
+            certain > 0.5,
+            f"{certain:.0%} of rounds were served with propensity 1, though other arms were eligible: what "
+            "these would have brought is not in the log. If arms were drawn, log their probabilities.",
         )
     rare = float(np.mean(rounds.propensities < RARE))
     if rare > 0.001:

@@ -145,18 +145,23 @@ def worth(sample: Sample) -> Finding:
 
 
 def follows(sample: Sample) -> Finding:
-    """Whether z differs between arms that were served at random."""
+    """Whether z differs between arms that were served at random.
+
+    An arm is compared with the others in rounds in which both could be served: elsewhere x may be another.
+    """
     there, rounds = sample.has_z, sample.rounds
     z, arms, weights = _spread(rounds.z[there]), rounds.arms[there], 1.0 / rounds.propensities[there]
+    could_serve = sample.could_serve[there]
+    others = could_serve.sum(axis=1) - 1
     differs: dict[str, dict[str, float]] = {name: {} for name in rounds.z_names}
     worst, which, tests = 0.0, ("", ""), 0
     for arm, name in enumerate(rounds.arm_names):
-        own = arms == arm
-        if min(np.count_nonzero(own), np.count_nonzero(~own)) < FEW:
+        either = could_serve[:, arm] & (others > 0)
+        own, not_own = either & (arms == arm), either & (arms != arm)
+        if min(np.count_nonzero(own), np.count_nonzero(not_own)) < FEW:
             continue
-        (mean, error), (rest, error_of_rest) = (
-            _mean_and_error(z[rows], weights[rows]) for rows in (own, ~own)
-        )
+        mean, error = _mean_and_error(z[own], weights[own])
+        rest, error_of_rest = _mean_and_error(z[not_own], weights[not_own] / others[not_own])
         scores = np.abs(mean - rest) / np.hypot(error, error_of_rest)
         tests += len(scores)
         for j, column in enumerate(rounds.z_names):
@@ -166,6 +171,8 @@ def follows(sample: Sample) -> Finding:
     largest = max((abs(off) for each in differs.values() for off in each.values()), default=0.0)
     moved = tests > 0 and worst > beyond_chance(tests)
     words = f"No: the largest difference between arms is {worst:.1f} standard errors. One phi will do."
+    if not tests:
+        words = f"It cannot be told: no arm has {FEW} rounds in which others could be served too."
     if moved:
         words = (
             f"Yes: {which[0]} after {which[1]} differs from {which[0]} after other arms by {worst:.0f} "

@@ -46,6 +46,19 @@ class Sample(NamedTuple):
         """One indicator per arm."""
         return np.asarray(np.eye(self.rounds.n_arms)[self.rounds.arms])
 
+    @property
+    def could_serve(self) -> BoolArray:
+        """Which arms could be served in each round, (n, n_arms), as far as the log tells.
+
+        Those that were not eligible could not, nor those whose propensity is 0: others than an arm that was
+        served with propensity 1.
+        """
+        rounds, served = self.rounds, self.columns > 0.0
+        could = np.ones(served.shape, dtype=bool) if rounds.eligible is None else rounds.eligible
+        if rounds.all_propensities is not None:
+            could = could & ~(rounds.all_propensities <= 0.0)  # NaN: not known
+        return np.asarray(served | (could & (rounds.propensities < 1.0)[:, None]))
+
     def with_z(self, kept: BoolArray) -> "Sample":
         """The same with some columns of z only."""
         names = [name for name, keep in zip(self.rounds.z_names, kept, strict=True) if keep]
