@@ -113,6 +113,24 @@ def test_learning_as_replay_is_replay() -> None:
     assert found.support.effective_rounds == len(replayed.rows)
 
 
+def test_parts_of_which_a_replay_keeps_more_rows_do_not_count_for_more() -> None:
+    """In the second half arm 0 is rare, and rewards are 1: its half of the value is 1/2, in parts or not."""
+    n, rng = 4000, np.random.default_rng(8)
+    late = np.arange(n) >= n // 2
+    arms = (rng.random(n) > np.where(late, 0.05, 0.5)).astype(int)
+    log = LoggedRounds(
+        x=np.ones((n, 1)),
+        z=np.empty((n, 0)),
+        arms=arms,
+        rewards=1.0 * late,
+        propensities=np.where(late, np.where(arms == 0, 0.05, 0.95), 0.5),
+    )
+    for given in (log, [log.take(~late), log.take(late)]):
+        found = evaluate(RandomPolicy(2), given, estimator="replay", learns=True)
+        assert abs(found.value - 0.5) < 4.0 * found.error < 0.25
+        assert found.support.doubt == ""
+
+
 def test_without_gaps_the_default_is_dr() -> None:
     terms = [evaluate(WORLD.policy, LOG, estimator=name).terms for name in ("dr", "dr_followups")]
     np.testing.assert_allclose(terms[0], terms[1], rtol=0.0, atol=1e-12)

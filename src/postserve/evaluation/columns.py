@@ -18,7 +18,7 @@ from postserve.types import FloatArray
 
 
 class Columns(NamedTuple):
-    """One entry per counted round of a part; `ratios`, `direct` and `kept` are by the policies' names."""
+    """One entry per counted round of a part; `ratios` and `direct` are by the policies' names."""
 
     rewards: FloatArray
     propensities: FloatArray
@@ -28,7 +28,6 @@ class Columns(NamedTuple):
     arrival: FloatArray
     ratios: dict[str, FloatArray]
     direct: dict[str, FloatArray]
-    kept: dict[str, FloatArray]
     missing: int
 
 
@@ -78,12 +77,11 @@ def _of_part(
     missing = int(len(log) - came.sum())
     chances: dict[str, FloatArray] = {}
     ratios: dict[str, FloatArray] = {}
-    kept: dict[str, FloatArray] = {}
     for name, policy in policies.items():
         if settings.learns and learners is None:
-            kept[name] = np.zeros(len(log))
-            kept[name][replay(policy, log, np.random.default_rng(settings.seed)).rows] = 1.0
-            ratios[name] = kept[name] / log.propensities.min()  # whose mean is 1, too
+            kept = replay(policy, log, np.random.default_rng(settings.seed)).rows
+            ratios[name] = np.zeros(len(log))
+            ratios[name][kept] = 1.0 / log.propensities.min()  # whose mean is 1, too
             continue
         pi = learners.chances(name, policy, log) if learners else asked_of_all(name, policy, log)
         lacking[name].add(log, pi)
@@ -91,8 +89,8 @@ def _of_part(
     if missing and not settings.counts_missing:
         rows = np.flatnonzero(came)
         log = log.take(rows)
-        chances, ratios, kept = (
-            {name: column[rows] for name, column in found.items()} for found in (chances, ratios, kept)
+        chances, ratios = (
+            {name: column[rows] for name, column in found.items()} for found in (chances, ratios)
         )
     n = len(log)
     if settings.needs_models:
@@ -116,7 +114,6 @@ def _of_part(
         arrival=by_models.arrival,
         ratios=ratios,
         direct=dict(zip(chances, by_models.direct, strict=True)),
-        kept=kept,
         missing=missing,
     )
 

@@ -123,11 +123,14 @@ def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
 
 
 def _kept(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> FloatArray:
-    """1 in the rows that a replay keeps, and 0 elsewhere."""
+    """1 in the rows that a replay keeps, and 0 elsewhere.
+
+    A policy that learns keeps more rows of a part of the log whose least propensity is larger: less than 1.
+    """
     if name == AS_SERVED:
         return ratios
-    if found.has("kept", name):
-        return found.of("kept", name)
+    if settings.learns:
+        return ratios / ratios.max() if ratios.any() else ratios
     draws = np.random.default_rng(settings.seed).random(len(ratios))
     return (draws < ratios * found.least_propensity).astype(np.float64)
 

@@ -70,10 +70,6 @@ class Gathered:
         """A column of all policies, or of one."""
         return self._columns[field, name].values()
 
-    def has(self, field: str, name: str) -> bool:
-        """Whether there is such a column."""
-        return (field, name) in self._columns
-
     def add(self, part: Columns) -> None:
         """The next part of the log."""
         self._refuse_outside(part)
@@ -84,8 +80,6 @@ class Gathered:
             direct = part.predicted if served else part.direct.get(name, part.predicted)
             settings = self._settings._replace(threshold=math.inf) if served else self._settings
             self._extend(name, {"ratios": ratios, **_of_one(part, ratios, direct, settings)})
-            if name in part.kept:
-                self._extend(name, {"kept": part.kept[name]})
         self.least_propensity = min(self.least_propensity, float(part.propensities.min(initial=math.inf)))
         self.missing += part.missing
         self.rounds += len(part.rewards)

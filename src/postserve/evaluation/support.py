@@ -21,8 +21,9 @@ class Support(NamedTuple):
 
     `rounds` were counted, which are worth `effective_rounds` of the policy's own: (sum of c)² / sum of c², a
     round's reward counting c times. That is the ratio w of the policy's probability to the log's; with
-    "dr_followups" w R / e; in a replay 1 in rows that are kept. `missing` rewards of the log were missing.
-    The ratios have mean 1 if the propensities are right and the log has support.
+    "dr_followups" w R / e; in a replay 1 in rows that are kept, or less in parts of a log of which more are.
+    `missing` rewards of the log were missing. The ratios have mean 1 if the propensities are right and the
+    log has support.
     """
 
     rounds: int
