@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -49,6 +50,20 @@ def test_a_log_is_written_and_read_as_it_is(tmp_path: Path) -> None:
     assert again.frame.collect().equals(log.frame.collect())
     assert (len(again), again.x_names, again.z_names) == (60, ["age", "city"], ["minutes"])
     assert again.arm_names == ("call", "mail")
+
+
+def test_a_table_of_pandas_is_read_as_the_same_table_of_polars_without_pyarrow() -> None:
+    whole = table()
+    frame = pd.DataFrame(whole)
+    frame["x.city"] = frame["x.city"].astype("category")
+    frame["x.old"] = frame["x.age"] > 40
+    frame["time"] = frame["time"].dt.tz_convert("Europe/Berlin")
+    frame["model_version"] = frame["model_version"].astype("Int64")
+    assert frame[["z.minutes", "reward"]].isna().any().all()
+    wanted = DecisionLog.of({**whole, "x.old": [age > 40 for age in whole["x.age"]]}).frame.collect()
+    assert DecisionLog.of(frame).frame.collect().equals(wanted)
+    columns = {name: frame[name] for name in frame.columns}
+    assert DecisionLog.of(columns).frame.collect().equals(wanted)
 
 
 def test_a_folder_of_files_is_one_log(tmp_path: Path) -> None:

@@ -42,12 +42,14 @@ class DecisionLog:
 
     @classmethod
     def of(cls, table: Any) -> "DecisionLog":
-        """A log from a table with the schema's columns: polars, pandas, or a mapping; it is checked."""
+        """A log from a table with the schema's columns: polars, pandas, or a mapping; it is checked.
+
+        In columns of pandas, NaN is a gap, as it is there.
+        """
         pl = extra("polars")
-        if isinstance(table, Mapping):  # polars leaves numpy's objects as they are
-            columns = table.items()
-            table = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in columns}
         with errors_as_invalid_input("the table cannot be read", "columns of one length, and one type each"):
+            if isinstance(table, Mapping) or _is_of_pandas(table):
+                table = pl.DataFrame({name: _readable(each) for name, each in table.items()})
             log = cls(table if isinstance(table, pl.LazyFrame) else pl.DataFrame(table).lazy())
             log.check()
         return log
@@ -169,6 +171,22 @@ class DecisionLog:
                 )
         found = self.frame.select(*parts).collect(engine="streaming").row(0, named=True)
         return Encoder([_settings(name, prefix, found[name], name in categories, gaps) for name in names])
+
+
+def _is_of_pandas(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _readable(column: Any) -> Any:
+    """A column as polars reads it: it leaves numpy's objects as they are, and needs pyarrow for pandas'."""
+    if _is_of_pandas(column):
+        pl, kind = extra("polars"), getattr(column.dtype, "kind", "O")
+        if kind == "M":
+            return pl.Series(column.to_numpy(dtype="datetime64[us]"))  # in UTC, if it has a zone
+        if isinstance(column.dtype, np.dtype) and kind in "biuf":
+            return pl.Series(column.to_numpy(), nan_to_null=True)
+        return [None if gap else each for each, gap in zip(column, column.isna(), strict=True)]
+    return column.tolist() if isinstance(column, np.ndarray) else column
 
 
 def _settings(name: str, prefix: str, found: Any, category: bool, gaps: Gaps) -> list[Any]:
