@@ -90,6 +90,18 @@ def test_what_cannot_be_compared_is_told_in_a_line(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("order", [("ours", "plain", "coin"), ("coin", "plain", "ours")])
+def test_policies_that_ignore_z_are_compared_with_those_that_use_it(
+    folder: Path, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    RandomPolicy(2).save(folder / "coin.npz")
+    words = [word for name in order for word in ("--policy", str(folder / f"{name}.npz"))]
+    result = run(folder, *words, "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "evaluation.json").read_text())["policies"]
+    assert min(found["ours"]["low"], found["plain"]["low"]) > found["coin"]["high"]
+
+
 def test_a_random_policy_needs_no_encoder(folder: Path, tmp_path: Path) -> None:
     RandomPolicy(2).save(tmp_path / "coin.npz")
     result = run(folder, "--policy", str(tmp_path / "coin.npz"), "--out", str(tmp_path / "out"))

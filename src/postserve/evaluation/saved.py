@@ -56,8 +56,9 @@ def evaluate_and_show(
 
 
 def _common(policies: dict[str, Any], side: str) -> Encoder | None:
-    """The encoder that all policies have, or None if none has one."""
-    found = {name: getattr(policy, side, None) for name, policy in policies.items()}
+    """The encoder that all policies have that use x, or z, or None if none has one."""
+    users = {name: each for name, each in policies.items() if getattr(each, f"dim_{side[0]}", 0) is not None}
+    found = {name: getattr(policy, side, None) for name, policy in users.items()}
     encoders = {name: each for name, each in found.items() if isinstance(each, Encoder)}
     if not encoders:
         return None
