@@ -1,6 +1,9 @@
 """Logs of decisions: their schema, Parquet, and other formats."""
 
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -182,6 +185,22 @@ def test_dsjson_and_back(tmp_path: Path) -> None:
     for one, other in zip(again.iter_rows(named=True), before.iter_rows(named=True), strict=True):
         assert sorted(one["eligible"]) == sorted(other["eligible"])
         assert one["eligible"][0] == other["arm"]
+
+
+def test_a_program_that_read_dsjson_ends_without_a_warning_and_leaves_nothing(tmp_path: Path) -> None:
+    to_dsjson(DecisionLog.of(table()), tmp_path / "log.dsjson")
+    code = "from postserve.data.log import from_dsjson; print(len(from_dsjson('log.dsjson')))"
+    (tmp_path / "temporary").mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("60\n", "")
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_dsjson_as_vowpal_wabbit_writes_it(tmp_path: Path) -> None:

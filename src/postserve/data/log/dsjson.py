@@ -4,6 +4,7 @@ Its context is nested, and its arms are the entries of ``_multi``, counted from 
 it is under ``_z``, which Vowpal Wabbit ignores.
 """
 
+import atexit
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,8 +22,6 @@ from postserve.validation import errors_as_invalid_input
 
 MULTI, LABEL = "_multi", "id"
 """The arms of a context, and where an arm has its name."""
-_FOLDERS: list[TemporaryDirectory[str]] = []
-"""Of logs that were read. They are removed when the program ends: until then frames may be made from them."""
 
 
 def from_dsjson(path: PathLike) -> DecisionLog:
@@ -43,7 +42,7 @@ def from_dsjson(path: PathLike) -> DecisionLog:
     except BaseException:
         folder.cleanup()
         raise
-    _FOLDERS.append(folder)
+    atexit.register(folder.cleanup)  # not before: frames may be made from the log until then
     for part in Path(folder.name).glob("part*"):
         part.unlink()
     return DecisionLog.read(whole)
