@@ -235,6 +235,31 @@ def test_the_command_writes_a_page_and_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_page_that_says_no_does_not_suggest_follow_ups(tmp_path: Path) -> None:
+    found = diagnose(known.cannot_help(100))
+    assert found.helps == "no"
+    page = found.write(tmp_path).read_text(encoding="utf-8")
+    assert "What was tried" in page
+    assert "What is suggested" not in page
+    assert "-0%" not in page + repr(found)
+
+
+def test_no_more_than_all_regret_is_saved() -> None:
+    runs = np.repeat(
+        np.arange(1.0, 1.0 + gains.WORLDS), gains.RUNS
+    )  # worlds differ so much that intervals are wide
+    curves = {
+        gains.WITHOUT: [np.array([each]) for each in runs],
+        gains.SUGGESTED: [np.zeros(1) for _ in runs],
+    }
+    found = gains._gain(curves, np.array([10]), (0.0, 0.0))
+    assert found.high > found.value == pytest.approx(runs.mean() / 10)
+    assert (found.saved, found.saved_high) == (1.0, 1.0)
+    assert found.share.startswith("100% [")
+    assert found.share.endswith(", 100%]")
+
+
+@pytest.mark.usefixtures("quick")
 def test_the_same_seed_says_the_same() -> None:
     log = known.draw(1, 600).log()
     assert diagnose(log, seed=3).to_json() == diagnose(log, seed=3).to_json()

@@ -40,20 +40,14 @@ def advice(helps: Verdict, gains: Mapping[str, Gain], raised: Sequence[Objection
         "no": "No: follow-ups save",
         "unclear": "It cannot be told from this log: follow-ups save",
     }[helps]
-    words += (
-        f" {_saving(now)} of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log,"
-    )
-    words += f" and {_saving(late)} if rewards come {late.reward_delay:,.0f} rounds late."
+    words += f" {now.share} of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log,"
+    words += f" and {late.share} if rewards come {late.reward_delay:,.0f} rounds late."
     grave = sorted({each.kind for each in raised if each.grave})
     if grave:
         return (
             f"Do not trust this log before its objections are met ({', '.join(grave)}). As it stands: {words}"
         )
     return words
-
-
-def _saving(found: Gain) -> str:
-    return f"{found.saved:.0%} [{found.saved_low:.0%}, {found.saved_high:.0%}]"
 
 
 def code(rounds: LoggedRounds, plan: Plan) -> str:

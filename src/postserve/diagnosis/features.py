@@ -12,18 +12,20 @@ BENT = {
     "bumps": "smooth bumps around 100 rounds explain",
 }
 """What is tried beside a line, in words."""
+_ROWS = "# x: the log's x as numbers, np.vstack([part.x for part in log.rounds()]) of a DecisionLog\n"
 _PIPELINE = "from sklearn.pipeline import make_pipeline\n"
 CODE = {
     "products": (
         _PIPELINE + "from sklearn.preprocessing import PolynomialFeatures, StandardScaler",
-        "features = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False)).fit(x)",
+        _ROWS
+        + "features = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False)).fit(x)",
         ", features=features",
     ),
     "bumps": (
         "from sklearn.kernel_approximation import Nystroem\n"
         + _PIPELINE
         + "from sklearn.preprocessing import StandardScaler",
-        "features = make_pipeline(StandardScaler(), Nystroem(random_state=0)).fit(x)",
+        _ROWS + "features = make_pipeline(StandardScaler(), Nystroem(random_state=0)).fit(x)",
         ", features=features",
     ),
 }

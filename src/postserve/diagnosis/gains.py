@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from postserve.context_maps import HybridMap, RidgeMap
 from postserve.data.rounds import LoggedRounds
 from postserve.diagnosis.features import rows_of
-from postserve.diagnosis.predicting import ridge
+from postserve.diagnosis.predicting import percent, ridge
 from postserve.diagnosis.sample import Sample
 from postserve.experiments.runner import simulate
 from postserve.policies import LinUCB, PoLinUCB
@@ -46,6 +46,11 @@ class Gain(NamedTuple):
     reward_delay: float
     rounds: list[int]
     curves: dict[str, list[float]]
+
+    @property
+    def share(self) -> str:
+        """The share saved, with its interval, in words."""
+        return percent(self.saved, self.saved_low, self.saved_high)
 
 
 class Plan(NamedTuple):
@@ -175,7 +180,9 @@ def _gain(curves: dict[str, list[FloatArray]], at: IntArray, delays: tuple[float
     gained = (ends[WITHOUT] - ends[SUGGESTED]) / at[-1]
     value, low, high = _interval(gained.reshape(WORLDS, RUNS))
     lost = float(ends[WITHOUT].mean()) / at[-1]
-    saved = [each / lost if lost > 0.0 else 0.0 for each in (value, low, high)]
+    saved = [
+        min(each / lost, 1.0) if lost > 0.0 else 0.0 for each in (value, low, high)
+    ]  # regret is never < 0
     means = {name: np.mean(each, axis=0).tolist() for name, each in curves.items()}
     return Gain(value, low, high, saved[0], saved[1], saved[2], delays[0], delays[1], at.tolist(), means)
 

@@ -60,15 +60,15 @@ def leaks(sample: Sample, copies: BoolArray, known: BoolArray) -> Iterator[Objec
         yield Objection(
             "leaked",
             True,
-            f"{listed(names[copies].tolist())}: explains at least {COPY:.0%} of the reward alone, so it is "
-            "the reward under another name. It was left out below. If it comes earlier, use it as reward.",
+            f"{listed(names[copies].tolist())}: alone explains at least {COPY:.0%} of the reward, so it is "
+            "the reward under another name, and left out below. If it comes earlier, use it as the reward.",
         )
     if known.any():
         yield Objection(
             "leaked",
             True,
-            f"{listed(names[known].tolist())}: a line in x, so it was known before serving. It was left out "
-            "below; give what it says as x.",
+            f"{listed(names[known].tolist())}: a line in x, so it was known before serving, and is left out "
+            "below: x already says it.",
         )
     delays = sample.z_delays[~np.isnan(sample.z_delays)]
     if len(delays) and np.mean(delays < 0.0) > 0.01:
@@ -172,7 +172,8 @@ def missing(sample: Sample) -> Iterator[Objection]:
                 "missing",
                 False,
                 f"{1 - came.mean():.0%} of rewards are missing, and not at random: x, z and the arm explain "
-                f"{told} of which. Evaluate with dr_followups, which takes care of what x and z tell.",
+                f"{told} of the variance of being missing. "
+                "Evaluate with dr_followups, which takes care of what x and z tell.",
             )
     late = sample.has_reward
     there = sample.has_z[late]
@@ -183,8 +184,9 @@ def missing(sample: Sample) -> Iterator[Objection]:
             yield Objection(
                 "selected",
                 True,
-                f"{1 - there.mean():.0%} of z are missing, and the reward explains {told} of which: z is "
-                "there because of what followed it. Rounds with z are not like rounds without.",
+                f"{1 - there.mean():.0%} of z are missing, and the reward explains {told} of the variance "
+                "of being missing: z is there because of what followed it. Rounds with z are not like rounds "
+                "without.",
             )
 
 

@@ -23,6 +23,7 @@ table { border-collapse: collapse; font-size: 14px; } .wide { overflow-x: auto; 
 th, td { padding: 0.25em 0.8em 0.25em 0; border-bottom: 1px solid #eee; text-align: right;
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+@media (max-width: 30em) { table { font-size: 12px; } th, td { white-space: normal; padding-right: 0.4em; } }
 details { margin: 1.5em 0; } summary { cursor: pointer; font-weight: 600; }
 dt { color: #666; } dd { margin: 0 0 0.5em; overflow-wrap: anywhere; }
 """
@@ -69,17 +70,19 @@ def _gains(found: "Diagnosis") -> list[str]:
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{each.z_delay:,.0f}</td><td>{each.reward_delay:,.0f}</td>"
         f"<td>{each.value:.3g} [{each.low:.3g}, {each.high:.3g}]</td>"
-        f"<td>{each.saved:.0%} [{each.saved_low:.0%}, {each.saved_high:.0%}]</td></tr>"
+        f"<td>{each.share}</td></tr>"
         for name, each in found.gains.items()
     )
+    advised = found.helps in ("much", "a little")
     head = "<th></th><th>z after</th><th>reward after</th><th>more per round</th><th>regret saved</th>"
     return [
-        "<h2>What is suggested, and what it gains over LinUCB(x)</h2>",
+        f"<h2>What {'is suggested' if advised else 'was tried'}, and what it gains over LinUCB(x)</h2>",
         f"<pre>{escape(found.suggestion)}</pre>",
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>',
         "<p>Both play in worlds made of this log: rows drawn from it with replacement, and what other arms "
-        "would have done by lines fitted to them. Delays are in rounds. Intervals are 95%, over worlds and "
-        "over luck in them.</p>",
+        "would have done by lines fitted to them. Delays are in rounds: late rewards come after as large a "
+        "part of these rounds as the log's median delay is of its span, or after a quarter of them if the "
+        "log has no times. Intervals are 95%, over worlds and over luck in them.</p>",
         f'<img alt="Mean regret of both" src="{picture_of_gains(found.gains)}">',
     ]
 

@@ -22,6 +22,16 @@ CHANCE = 1e-4
 """With which probability the largest of many differences is called one, if there is none."""
 
 
+def percent(value: float, low: float, high: float) -> str:
+    """A share and its interval, in whole percents.
+
+    >>> percent(-0.001, -0.02, 0.004)  # not "-0%"
+    '0% [-2%, 0%]'
+    """
+    shown = [f"{round(each, 2) + 0.0:.0%}" for each in (value, low, high)]
+    return f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
 class Share(NamedTuple):
     """A share of a variance, or a difference of two, with its standard error."""
 
@@ -39,7 +49,7 @@ class Share(NamedTuple):
         return self.value + WIDTH * self.error
 
     def __str__(self) -> str:
-        return f"{self.value:.0%} [{self.low:.0%}, {self.high:.0%}]"
+        return percent(self.value, self.low, self.high)
 
     def numbers(self) -> dict[str, float]:
         """For JSON."""
