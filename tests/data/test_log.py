@@ -69,6 +69,20 @@ def test_a_table_of_pandas_is_read_as_the_same_table_of_polars_without_pyarrow()
     assert DecisionLog.of(columns).frame.collect().equals(wanted)
 
 
+@pytest.mark.parametrize("name", ["time", "z_time", "reward_time"])
+@pytest.mark.parametrize("value", ["2026-01-01 12:00", 1_767_268_800])
+def test_texts_and_numbers_are_no_times(name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{name}' has type .*, wanted dates with times, in UTC"):
+        DecisionLog.of({**table(), name: [value] * 60})
+
+
+def test_a_column_that_cannot_be_converted_is_refused_by_the_check() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"(?s)cannot be read .*model_version.*wanted the types of the schema"
+    ):
+        DecisionLog.of(table(model_version=["first"] * 60))
+
+
 def test_a_folder_of_files_is_one_log(tmp_path: Path) -> None:
     whole = pl.DataFrame(table())
     for i in range(3):

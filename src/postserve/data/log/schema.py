@@ -20,6 +20,7 @@ import numpy as np
 
 from postserve.data.finding import extra
 from postserve.errors import InvalidInput
+from postserve.validation import errors_as_invalid_input
 
 X, Z = "x.", "z."
 REQUIRED = ("decision_id", "arm", "propensity", "reward")
@@ -61,6 +62,9 @@ def in_schema(frame: Any) -> Any:
         kind = there[name]
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null) or kind == pl.Categorical):
             raise InvalidInput(f"column {name!r} has type {kind}, wanted numbers, texts or truth values")
+    for name in ("time", "z_time", "reward_time"):
+        if name in there and not (there[name].is_temporal() or there[name] == pl.Null):
+            raise InvalidInput(f"column {name!r} has type {there[name]}, wanted dates with times, in UTC")
     columns = [
         (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
         for name, kind in wanted.items()
@@ -100,8 +104,11 @@ def check(frame: Any) -> None:
             rules[name] = (pl.col(name).is_infinite() | pl.col(name).is_nan(), "a finite number, or null")
     numbered = frame.with_row_index("row")
     firsts = [pl.col("row").filter(bad).min().alias(name) for name, (bad, _) in rules.items()]
-    found = numbered.select(*firsts).collect(engine="streaming").row(0, named=True)
-    broken = {name: row for name, row in found.items() if row is not None}
+    # Polars converts only what is asked for: columns without a rule are counted, so that they are read too.
+    others = [pl.col(name).count().alias(name) for name in kinds() if name not in rules]
+    with errors_as_invalid_input("the log cannot be read", "the types of the schema"):
+        found = numbered.select(*firsts, *others).collect(engine="streaming").row(0, named=True)
+    broken = {name: found[name] for name in rules if found[name] is not None}
     if broken:
         name = min(broken, key=lambda each: broken[each])
         value = frame.select(name).slice(broken[name], 1).collect().item()
