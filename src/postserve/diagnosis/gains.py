@@ -180,9 +180,8 @@ def _gain(curves: dict[str, list[FloatArray]], at: IntArray, delays: tuple[float
     gained = (ends[WITHOUT] - ends[SUGGESTED]) / at[-1]
     value, low, high = _interval(gained.reshape(WORLDS, RUNS))
     lost = float(ends[WITHOUT].mean()) / at[-1]
-    saved = [
-        min(each / lost, 1.0) if lost > 0.0 else 0.0 for each in (value, low, high)
-    ]  # regret is never < 0
+    # Regret is at least 0, so that no more than all of it can be saved.
+    saved = [min(each / lost, 1.0) if lost > 0.0 else 0.0 for each in (value, low, high)]
     means = {name: np.mean(each, axis=0).tolist() for name, each in curves.items()}
     return Gain(value, low, high, saved[0], saved[1], saved[2], delays[0], delays[1], at.tolist(), means)
 
