@@ -171,6 +171,18 @@ class TestObjections:
         assert "1 of 5 arms" in found["support"].text
 
 
+@pytest.mark.parametrize("luck", [0.1, 0.7, 1.0, 1.4, 3.0])
+def test_the_interval_of_the_gain_holds_whatever_part_of_the_spread_is_luck(luck: float) -> None:
+    """`luck` is the deviation of a world's mean due to its runs; worlds have 1, and so has the log."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(2000):
+        worlds = rng.normal() + rng.normal(size=(gains.WORLDS, 1))
+        runs = worlds + luck * np.sqrt(gains.RUNS) * rng.normal(size=(gains.WORLDS, gains.RUNS))
+        _, low, high = gains._interval(runs)
+        held += low <= 0.0 <= high
+    assert held / 2000 > 0.92
+
+
 class TestWorlds:
     def test_lines_of_arms_that_differ_and_of_arms_that_do_not(self) -> None:
         rng = np.random.default_rng(0)

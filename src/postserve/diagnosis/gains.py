@@ -27,6 +27,8 @@ HORIZON = 600
 POINTS = 50
 FEW = 10
 """With fewer rows an arm has no line of its own."""
+MOST_OF_LUCK = 0.5
+"""The largest share of the spread over worlds that is attributed to luck."""
 SUGGESTED, WITHOUT = "suggested", "LinUCB(x)"
 
 
@@ -190,13 +192,14 @@ def _interval(values: FloatArray) -> tuple[float, float, float]:
     """The mean, and 95% for what it would be with endless runs in the world that the log came from.
 
     Worlds differ as far as the log leaves open, which more of them would not make less; runs within a world
-    differ by luck, which more would.
+    differ by luck, which more would. Luck is subtracted from the spread over worlds, but at most half of it:
+    both are estimates, and where they are of one size their difference is often far too small, or 0.
     """
     worlds, runs = values.shape
     means = values.mean(axis=1)
     luck = float(values.var(axis=1, ddof=1).mean()) / runs
     between = float(means.var(ddof=1))
-    error = math.sqrt(max(between - luck, 0.0) + between / worlds)
+    error = math.sqrt(between - min(luck, MOST_OF_LUCK * between) + between / worlds)
     width = float(student.ppf(0.975, worlds - 1)) * error
     mean = float(means.mean())
     return mean, mean - width, mean + width
