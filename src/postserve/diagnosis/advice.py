@@ -9,7 +9,7 @@ from postserve.diagnosis.gains import Gain, Plan
 from postserve.diagnosis.questions import MATERIAL
 
 MUCH = 0.3
-"""From which share of LinUCB's regret on a saving is much."""
+"""From which share of LinUCB's regret on a saving is much, if at least half of it is certain."""
 LITTLE = 0.03
 """Below this share it is none."""
 
@@ -25,7 +25,7 @@ def verdict(findings: Sequence[Finding], gains: Mapping[str, Gain]) -> Verdict:
         return "no"
     found = gains["late" if numbers["lateness"]["late"] else "now"]
     if found.saved_low > 0.0 and found.saved >= LITTLE:
-        return "much" if found.saved >= MUCH else "a little"
+        return "much" if found.saved >= MUCH and found.saved_low >= MUCH / 2.0 else "a little"
     return "no" if found.saved_high < MUCH else "unclear"
 
 

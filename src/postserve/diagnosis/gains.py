@@ -22,7 +22,7 @@ from postserve.experiments.runner import simulate
 from postserve.policies import LinUCB, PoLinUCB
 from postserve.types import FloatArray, IntArray, Rounds
 
-WORLDS, RUNS = 12, 6
+WORLDS, RUNS = 8, 9
 HORIZON = 600
 POINTS = 50
 FEW = 10
