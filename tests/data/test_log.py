@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -320,3 +321,72 @@ def test_open_bandit_columns_and_back(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("timestamp,item_id\n1,2\n")
     with pytest.raises(InvalidInput, match="has no column 'click'"):
         from_open_bandit(tmp_path / "bad.csv")
+
+
+def test_truth_values_and_numbers_as_categories_are_those_of_a_row() -> None:
+    seen, size = [i % 2 == 0 for i in range(60)], [1.0 + 1.5 * (i % 3 == 0) for i in range(60)]
+    log = DecisionLog.of({**table(), "x.seen": seen, "x.size": size})
+    encoder, _ = log.encoders(categories=["seen", "size", "city"])
+    assert encoder.names[-2:] == ("seen=True", "size=2.5")
+    assert encoder({"age": 30, "city": "Ulm", "seen": True, "size": 2.5})[-2:].tolist() == [1.0, 1.0]
+    rows = next(log.rounds(x_encoder=encoder)).x
+    np.testing.assert_array_equal(rows[:, -2:], np.c_[seen, np.array(size) > 1.0])
+    np.testing.assert_array_equal(next(log.rounds()).x[:, -2], seen)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("eligible", ["mail", "call", None], r"'eligible' has \['mail', 'call', None\] at row 3, wanted"),
+        ("eligible", ["mail", "call", ""], r"'eligible' has \['mail', 'call', ''\] at row 3, wanted"),
+        ("propensities", [None, 1.0], r"'propensities' has \[None, 1.0\] at row 3, wanted one per"),
+        ("propensities", [-0.5, 1.5], r"'propensities' has \[-0.5, 1.5\] at row 3, wanted one per"),
+    ],
+)
+def test_lists_of_arms_without_names_and_of_no_probabilities_are_refused(
+    name: str, value: Any, told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        DecisionLog.of(with_value(name, 3, value))
+
+
+@pytest.mark.parametrize(("values", "kind"), [(["2026-01-01"] * 60, "String"), (list(range(60)), "Int64")])
+def test_times_that_are_none_are_refused(values: Any, kind: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'z_time' has type {kind}, wanted times or dates, in UTC"):
+        DecisionLog.of(table(z_time=values))
+
+
+def test_decimals_are_numbers(tmp_path: Path) -> None:
+    prices = [Decimal("1.5") * i for i in range(60)]
+    to_dsjson(DecisionLog.of({**table(), "x.price": prices}), tmp_path / "log.dsjson")
+    back = from_dsjson(tmp_path / "log.dsjson").frame.collect()["x.price"]
+    assert back.to_list() == [1.5 * i for i in range(60)]
+
+
+def test_an_empty_log_is_read_and_has_no_rounds(tmp_path: Path) -> None:
+    DecisionLog.of(pl.DataFrame(table()).head(0)).write(tmp_path / "log.parquet")
+    log = DecisionLog.read(tmp_path / "log.parquet")
+    assert (len(log), log.arm_names, list(log.rounds())) == (0, (), [])
+
+
+def test_a_program_that_read_dsjson_ends_without_a_warning(tmp_path: Path) -> None:
+    to_dsjson(DecisionLog.of(table()), tmp_path / "log.dsjson")
+    code = "import sys; from postserve.data.log import from_dsjson; from_dsjson(sys.argv[1])"
+    run = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", code, str(tmp_path / "log.dsjson")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert run.stderr == ""
+    assert [each.name for each in tmp_path.iterdir()] == ["log.dsjson"]
+
+
+@pytest.mark.parametrize("other", [{"x.new": [1.0] * 60}, {"x.age": ["young"] * 60}])
+def test_files_of_a_folder_that_differ_are_named(other: dict[str, Any], tmp_path: Path) -> None:
+    pl.DataFrame(table()).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({**table(), **other}).write_parquet(tmp_path / "b.parquet")
+    told = rf"b\.parquet differs from .*a\.parquet in column '{min(other)}', wanted equal columns"
+    with pytest.raises(InvalidInput, match=told):
+        DecisionLog.read(tmp_path)

@@ -1,11 +1,13 @@
 """A log of decisions, larger than memory if need be."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from postserve.data.columns import is_gap, level_name
 from postserve.data.encoder import Encoder, Gaps
 from postserve.data.finding import PathLike, as_path, extra
 from postserve.data.log.schema import X, Z, check, in_schema
@@ -62,6 +64,12 @@ class DecisionLog:
         if not files or not all(os.path.isfile(file) for file in files):
             raise InvalidInput(f"there is no log at {place}, wanted a Parquet file, or a folder of them")
         with errors_as_invalid_input(f"{place} cannot be read", "Parquet files with equal columns"):
+            first = pl.read_parquet_schema(files[0])
+            for file in files[1:]:  # polars would tell when it comes to the file, in the middle of a pass
+                if other := dict(set(pl.read_parquet_schema(file).items()) ^ set(first.items())):
+                    raise InvalidInput(
+                        f"{file} differs from {files[0]} in column {min(other)!r}, wanted equal columns"
+                    )
             return cls(pl.scan_parquet(files))
 
     def check(self) -> None:
@@ -164,7 +172,7 @@ class DecisionLog:
         for name in names:
             column = pl.col(prefix + name)
             if name in categories:
-                parts.append(column.cast(pl.String).value_counts(sort=False).implode().alias(name))
+                parts.append(column.value_counts(sort=False).implode().alias(name))
             else:
                 parts.append(
                     pl.struct(column.mean().alias("mean"), column.null_count().alias("lost")).alias(name)
@@ -193,8 +201,11 @@ def _settings(name: str, prefix: str, found: Any, category: bool, gaps: Gaps) ->
     if not category:
         lost, summary = found["lost"], [name, found["mean"] or 0.0]
     else:
-        counts = {row[prefix + name]: row["count"] for row in found}
-        lost = counts.pop(None, 0) + counts.pop("", 0)
+        counts = Counter[str]()  # levels are named as encoders name the values of a row
+        for row in found:
+            value = row[prefix + name]
+            counts["" if is_gap(value) else level_name(value)] += row["count"]
+        lost = counts.pop("", 0)
         total, levels = sum(counts.values()), sorted(counts)
         summary = [name, levels, [counts[level] / total for level in levels]]
     if gaps == "raise" and lost:

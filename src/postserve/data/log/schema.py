@@ -24,6 +24,7 @@ from postserve.validation import errors_as_invalid_input
 
 X, Z = "x.", "z."
 REQUIRED = ("decision_id", "arm", "propensity", "reward")
+MOMENTS = ("time", "z_time", "reward_time")
 LEAST_PROPENSITY = 1e-9
 """A round must not count for more than a billion."""
 
@@ -62,14 +63,16 @@ def in_schema(frame: Any) -> Any:
         kind = there[name]
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null) or kind == pl.Categorical):
             raise InvalidInput(f"column {name!r} has type {kind}, wanted numbers, texts or truth values")
-    for name in ("time", "z_time", "reward_time"):
-        if name in there and not (there[name].is_temporal() or there[name] == pl.Null):
-            raise InvalidInput(f"column {name!r} has type {there[name]}, wanted dates with times, in UTC")
+    for name in MOMENTS:
+        kind = there.get(name, pl.Null)
+        if not (kind.is_(pl.Null) or kind in (pl.Datetime, pl.Date)):
+            raise InvalidInput(f"column {name!r} has type {kind}, wanted times or dates, in UTC")
     columns = [
         (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
         for name, kind in wanted.items()
     ]
-    return frame.select(*columns, *sides)
+    numbers = [pl.col(name).cast(pl.Float64) if there[name].is_decimal() else name for name in sides]
+    return frame.select(*columns, *numbers)
 
 
 def check(frame: Any) -> None:
@@ -87,16 +90,22 @@ def check(frame: Any) -> None:
         ),
         "reward": (reward.is_not_null() & ~reward.is_finite(), "a finite number, or null"),
         "eligible": (
-            (eligible.list.len() > 0) & (~served | (eligible.list.n_unique() < eligible.list.len())),
-            "the arm that was served among them, each once",
+            (eligible.list.len() > 0)
+            & (
+                ~served
+                | (eligible.list.n_unique() < eligible.list.len())
+                | eligible.list.eval(pl.element().is_null() | (pl.element() == "")).list.any()
+            ),
+            "the arm that was served among them, each once and with a name",
         ),
         "propensities": (
             chances.is_not_null()
             & (
                 (chances.list.len() != eligible.list.len().fill_null(0))
                 | ((chances.list.sum() - 1.0).abs() > 1e-6)
+                | chances.list.eval(pl.element().is_null() | (pl.element() < 0.0)).list.any()
             ),
-            "one per eligible arm, which sum to 1",
+            "one per eligible arm, none below 0, which sum to 1",
         ),
     }
     for name, kind in frame.collect_schema().items():
