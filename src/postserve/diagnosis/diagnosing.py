@@ -76,9 +76,9 @@ class Diagnosis:
         from postserve.diagnosis.page import render  # here: pictures need an extra
 
         out = as_path("folder", folder)
-        page = render(self)
+        page = render(self).encode(errors="replace")
         out.mkdir(parents=True, exist_ok=True)
-        write_together(out, {"diagnosis.html": page.encode(), "diagnosis.json": self.to_json().encode()})
+        write_together(out, {"diagnosis.html": page, "diagnosis.json": self.to_json().encode()})
         return out / "diagnosis.html"
 
 

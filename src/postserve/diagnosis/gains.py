@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from postserve.context_maps import HybridMap, RidgeMap
 from postserve.data.rounds import LoggedRounds
 from postserve.diagnosis.features import rows_of
-from postserve.diagnosis.predicting import percent, ridge
+from postserve.diagnosis.predicting import deviations, percent, ridge
 from postserve.diagnosis.sample import Sample
 from postserve.experiments.runner import simulate
 from postserve.policies import LinUCB, PoLinUCB
@@ -122,9 +122,10 @@ def fit_lines(inputs: FloatArray, arms: IntArray, targets: FloatArray, n_arms: i
     Both are ridge regressions whose ridge is chosen on held-out rows; where arms do not differ, the second is
     all but zero. An arm with hardly any rows has the common line.
     """
-    centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
+    centre, scale = inputs.mean(axis=0), deviations(inputs)
     scale = np.where(scale > 0.0, scale, 1.0)
     rows = (inputs - centre) / scale
+    level, targets = targets[0], targets - targets[0]  # one that never varies has slopes of exactly 0
     common = ridge().fit(np.hstack([rows, np.eye(n_arms)[arms]]), targets)
     slopes = np.tile(common.coef_[: inputs.shape[1]], (n_arms, 1))
     left = targets - rows @ common.coef_[: inputs.shape[1]]
@@ -137,7 +138,7 @@ def fit_lines(inputs: FloatArray, arms: IntArray, targets: FloatArray, n_arms: i
         slopes[arm] += own.coef_
         levels[arm] = own.intercept_
     slopes = slopes / scale
-    return np.hstack([slopes, (levels - slopes @ centre)[:, None]])
+    return np.hstack([slopes, (levels - slopes @ centre + level)[:, None]])
 
 
 class Remembered:

@@ -8,6 +8,7 @@ from postserve.diagnosis.findings import Objection, listed
 from postserve.diagnosis.predicting import (
     Share,
     beyond_chance,
+    deviations,
     difference,
     held_out,
     held_out_means,
@@ -32,8 +33,15 @@ RARE = 0.01
 def copies_of_reward(sample: Sample) -> BoolArray:
     """The columns of z that are the reward, or a function of it."""
     rows = sample.complete
-    z, rewards = sample.rounds.z[rows], sample.rounds.rewards[rows]
-    return np.array([_by_bins(column, rewards) >= COPY for column in z.T], dtype=bool)
+    z, rewards = (each[rows] - each[rows][0] for each in (sample.rounds.z, sample.rounds.rewards))
+    return np.array([max(_by_line(c, rewards), _by_bins(c, rewards)) >= COPY for c in z.T], dtype=bool)
+
+
+def _by_line(column: FloatArray, rewards: FloatArray) -> float:
+    """How much of the reward a line in this column explains: bins are too wide for long tails."""
+    z, r = column - column.mean(), rewards - rewards.mean()
+    whole = float((z @ z) * (r @ r))
+    return float(z @ r) ** 2 / whole if whole > 0.0 else 0.0
 
 
 def _by_bins(column: FloatArray, rewards: FloatArray) -> float:
@@ -49,8 +57,9 @@ def known_before(sample: Sample) -> BoolArray:
     """The columns of z that were known before an arm was served: lines in x."""
     rows = sample.has_z
     x, z = sample.rounds.x[rows], sample.rounds.z[rows]
-    whole, left = np.var(z, axis=0), held_out(line, x, z).mean(axis=0)
-    return np.asarray(1.0 - left / np.where(whole > 0.0, whole, 1.0) >= KNOWN)
+    whole, left = deviations(z) ** 2, held_out(line, x, z).mean(axis=0)
+    varies = whole > 0.0  # a constant says nothing, early or late
+    return np.asarray(varies & (1.0 - left / np.where(varies, whole, 1.0) >= KNOWN))
 
 
 def leaks(sample: Sample, copies: BoolArray, known: BoolArray) -> Iterator[Objection]:
@@ -83,7 +92,7 @@ def drift(sample: Sample) -> Iterator[Objection]:
     """Whether what the first half of the log teaches still holds in the second."""
     rounds = sample.rounds
     inputs = np.hstack([rounds.x, sample.columns])
-    z_scale = np.nanstd(rounds.z, axis=0)
+    z_scale = deviations(rounds.z[sample.has_z])
     targets = {
         "z": (inputs, rounds.z / np.where(z_scale > 0.0, z_scale, 1.0), sample.has_z),
         "the reward": (_own_lines(sample), rounds.rewards[:, None], sample.has_reward),
@@ -130,9 +139,9 @@ def selection(sample: Sample) -> Iterator[Objection]:
     that make such outcomes.
     """
     rounds, could_serve = sample.rounds, sample.could_serve
-    x = rounds.x - rounds.x.mean(axis=0)
-    scale = x.std(axis=0)
-    x = np.hstack([np.ones((len(x), 1)), x[:, scale > 0.0] / scale[scale > 0.0]])
+    scale = deviations(rounds.x)
+    varying = (rounds.x - rounds.x.mean(axis=0))[:, scale > 0.0] / scale[scale > 0.0]
+    x = np.hstack([np.ones((len(varying), 1)), varying])
     largest, where = 0.0, ""
     tests = 0
     for arm, name in enumerate(rounds.arm_names):
@@ -140,7 +149,8 @@ def selection(sample: Sample) -> Iterator[Objection]:
         if np.count_nonzero(own) < 30:
             continue
         terms = (own / rounds.propensities - could_serve[:, arm])[:, None] * x
-        error = terms.std(axis=0) / np.sqrt(len(x))
+        # The mean is 0 if all is well: around 0, terms that are all alike have an error, too.
+        error = np.sqrt((terms**2).mean(axis=0) / len(x))
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)
         if scores.max() > largest:
@@ -240,9 +250,8 @@ def collinearity(sample: Sample) -> Iterator[Objection]:
     """Columns of z that others repeat."""
     rows = sample.has_z
     u = np.hstack([sample.rounds.x, sample.rounds.z])[rows]
-    u = u - u.mean(axis=0)
-    scale = np.sqrt((u**2).mean(axis=0))
-    u = u / np.where(scale > 0.0, scale, 1.0)
+    scale = deviations(u)
+    u = np.where(scale > 0.0, (u - u.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0), 0.0)
     repeated = []
     for j, name in enumerate(sample.rounds.z_names):
         column, others = u[:, sample.rounds.dim_x + j], np.delete(u, sample.rounds.dim_x + j, axis=1)

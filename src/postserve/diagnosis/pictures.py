@@ -2,6 +2,7 @@
 
 import base64
 import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "svg.hashsalt": "postserve",  # the same page for the same numbers
+    "text.parse_math": False,  # names may have dollar signs
 }
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 WIDTH, ROW = 6.4, 0.42
@@ -34,7 +36,9 @@ def _figure(height: float, columns: int = 1) -> Any:
 def _svg(made: Any) -> str:
     """The figure as a data address."""
     file = io.BytesIO()
-    made.savefig(file, format="svg", metadata={"Date": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a sign that the font lacks: the browser has others
+        made.savefig(file, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
 
 
@@ -51,9 +55,15 @@ def _intervals(
 
 
 def _rows(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), [name if len(name) <= 24 else name[:23] + "…" for name in names])
+    axes.set_yticks(range(len(names)), [_label(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
+
+
+def _label(name: str) -> str:
+    """A name that fits beside a picture, without signs that cannot be drawn."""
+    short = name if len(name) <= 24 else name[:23] + "…"
+    return "".join(sign if sign.isprintable() else "?" for sign in short)
 
 
 def _shares(rows: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, str], label: str) -> Any:
@@ -149,7 +159,9 @@ def picture(finding: Finding) -> str | None:
 
     if not _has_something(finding):
         return None
-    with mpl.rc_context(STYLE):
+    # Matplotlib's font has few scripts: other names are left to the browser's fonts.
+    fonts: Any = {} if str(finding.numbers).isascii() else {"svg.fonttype": "none"}
+    with mpl.rc_context({**STYLE, **fonts}):
         return _svg(DRAWN[finding.name](finding.numbers))
 
 

@@ -72,6 +72,15 @@ def difference(worse: FloatArray, better: FloatArray, of: FloatArray) -> Share:
     return Share(value, error)
 
 
+def deviations(values: FloatArray) -> FloatArray:
+    """The deviation of each column; exactly 0 for one that never varies, which `std` alone gets wrong.
+
+    >>> deviations(np.full((600, 1), 3.7)).tolist()
+    [0.0]
+    """
+    return np.asarray((values - values[0]).std(axis=0))
+
+
 def beyond_chance(tests: int) -> float:
     """How many standard errors the largest of so many differences exceeds by chance as good as never."""
     return NormalDist().inv_cdf(1.0 - CHANCE / (2 * tests))
@@ -110,6 +119,7 @@ def fold_of(n: int) -> IntArray:
 def held_out(model: Model, inputs: FloatArray, targets: FloatArray) -> FloatArray:
     """Squared errors, of the shape of the targets; each row is predicted by a model of the other folds."""
     fold, errors = fold_of(len(inputs)), np.empty(targets.shape)
+    targets = targets - targets[0]  # so that one that never varies is predicted without rounding
     for k in range(FOLDS):
         out = fold == k
         found = model().fit(inputs[~out], np.squeeze(targets[~out]))
@@ -120,6 +130,7 @@ def held_out(model: Model, inputs: FloatArray, targets: FloatArray) -> FloatArra
 def held_out_means(targets: FloatArray, arms: IntArray) -> FloatArray:
     """The same for the mean of each arm, which is what R² is relative to."""
     fold, errors = fold_of(len(targets)), np.empty(targets.shape)
+    targets = targets - targets[0]  # as above
     for k in range(FOLDS):
         out = fold == k
         overall = targets[~out].mean(axis=0)

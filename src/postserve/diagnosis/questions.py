@@ -11,6 +11,7 @@ from postserve.diagnosis.predicting import (
     MOST_FOREST_ROWS,
     Share,
     beyond_chance,
+    deviations,
     difference,
     forest,
     held_out,
@@ -35,8 +36,8 @@ def is_material(found: Share) -> bool:
 
 def _spread(values: FloatArray) -> FloatArray:
     """With mean 0 and deviation 1; what never varies is 0."""
-    scale = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0))
+    scale = deviations(values)
+    return np.where(scale > 0.0, (values - values.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0), 0.0)
 
 
 def _around_arms(values: FloatArray, arms: IntArray) -> FloatArray:

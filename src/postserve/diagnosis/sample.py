@@ -12,6 +12,10 @@ from postserve.types import BoolArray, FloatArray
 
 FEWEST = 100
 """With fewer complete rounds than that there is nothing to say."""
+MOST_NUMBERS = 300
+"""With more columns the games would take hours, and a sample says little of each."""
+LEAST_SPREAD = 1e-100
+"""Squares of smaller differences are lost."""
 
 
 class Sample(NamedTuple):
@@ -67,13 +71,15 @@ class Sample(NamedTuple):
         )
 
     def span(self) -> float:
-        """From the first decision to the last, in days; NaN if times are not known."""
-        return float(self.times[-1] - self.times[0])
+        """From the first decision to the last, in days; NaN if no times are known."""
+        known = self.times[~np.isnan(self.times)]
+        return float(np.ptp(known)) if len(known) else float("nan")
 
 
 def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Generator) -> Sample:
     """At most so many rows of a log, at random."""
     if isinstance(log, LoggedRounds):
+        _refuse_many(log.dim_x, log.dim_z)
         unknown = np.full(min(rows, len(log)), np.nan)
         kept = np.sort(rng.choice(len(log), size=len(unknown), replace=False))
         return _checked(Sample(log.take(kept), len(log), unknown, unknown, unknown))
@@ -82,7 +88,12 @@ def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Gener
     if not log.z_names:
         raise InvalidInput("the log has no column of z, wanted some named z.NAME: they are what is diagnosed")
     pl = extra("polars")
+    x_encoder, z_encoder = log.encoders()
+    z_encoder = z_encoder.without_marks()
+    _refuse_many(len(x_encoder.names), len(z_encoder.names))
     n = len(log)
+    if not n:
+        raise InvalidInput(f"the log has no rounds, wanted at least {FEWEST}")
     kept = np.sort(rng.choice(n, size=min(rows, n), replace=False))
     parts, start = [], 0
     for piece in log.pieces():
@@ -92,17 +103,25 @@ def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Gener
     frame = pl.concat(parts)
     if not frame["time"].has_nulls():
         frame = frame.sort("time", maintain_order=True)
-    x_encoder, z_encoder = log.encoders()
     part = DecisionLog(frame.lazy()).rounds(
-        x_encoder, z_encoder.without_marks(), arm_names=log.arm_names, rows=max(len(frame), 1)
+        x_encoder, z_encoder, arm_names=log.arm_names, rows=max(len(frame), 1)
     )
-    times = _days(frame["time"] - frame["time"].min())
+    first = frame["time"].drop_nulls().sort().head(1)
+    times = _days(frame["time"] - first) if len(first) else np.full(len(frame), np.nan)
     delays = (_days(frame[name] - frame["time"]) for name in ("z_time", "reward_time"))
     return _checked(Sample(next(part), n, times, *delays))
 
 
 def _days(durations: Any) -> FloatArray:
     return np.asarray(durations.dt.total_microseconds().cast(float).to_numpy()) / 86_400e6
+
+
+def _refuse_many(dim_x: int, dim_z: int) -> None:
+    if dim_x + dim_z > MOST_NUMBERS:
+        raise InvalidInput(
+            f"x has {dim_x:,} numbers per round and z {dim_z:,}, wanted at most {MOST_NUMBERS} in all: leave "
+            "columns out, or put rare categories together"
+        )
 
 
 def _checked(sample: Sample) -> Sample:
@@ -113,4 +132,13 @@ def _checked(sample: Sample) -> Sample:
         raise InvalidInput(
             f"{complete} of {len(sample.rounds)} rounds have z and a reward, wanted at least {FEWEST}"
         )
+    rounds = sample.rounds
+    columns = np.column_stack([rounds.x, rounds.z, rounds.rewards])
+    spreads = np.nanmax(columns, axis=0) - np.nanmin(columns, axis=0)
+    for name, spread in zip((*rounds.x_names, *rounds.z_names, "reward"), spreads, strict=True):
+        if 0.0 < spread < LEAST_SPREAD:
+            raise InvalidInput(
+                f"column {name!r} varies by {spread:.3g}, wanted a constant, or at least {LEAST_SPREAD:g}: "
+                "use another unit"
+            )
     return sample
