@@ -304,7 +304,7 @@ def test_figure1_tells_of_the_readings(figure1: Study) -> None:
 
 
 def test_observation_1_holds(tmp_path: Path) -> None:
-    ((_, summary, _),) = reproduce(plan(["observation1"], horizon=1000, seeds=5), tmp_path)
+    ((_, summary, _),) = reproduce(plan(["observation1"], horizon=2000, seeds=20), tmp_path)
     section = json.loads((tmp_path / "observation1" / "section.json").read_text())
     assert all(claim["held"] for claim in section["claims"]), section["claims"]
     slopes = {row["policy"]: row["slope"] for row in summary}
