@@ -34,16 +34,18 @@ FEW_DIGITS = 1e-3
 class RowSum:
     """The gram of rows that come and go; with a frame, of the rows less an origin near them, and a 1."""
 
-    def __init__(self, *, framed: bool) -> None:
+    def __init__(self, mark: object = None, *, framed: bool) -> None:
+        self.mark = mark  # of the one that may change it
         self.rows: Counter[bytes] = Counter()
         self.count = 0
         self._framed = framed
         self._origin = self._gram = self._peak = np.empty(0)
         self._taken = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "RowSum":
+    def copy(self, mark: object) -> "RowSum":
+        """One that may be changed apart from this one."""
         twin = shallow(self)
-        twin.rows, twin._gram = Counter(self.rows), self._gram.copy()
+        twin.mark, twin.rows, twin._gram = mark, Counter(self.rows), self._gram.copy()
         return twin
 
     def add(self, u: FloatArray) -> None:
@@ -111,12 +113,14 @@ class PendingModels(Generic[M]):
     def __init__(self, models: M) -> None:
         self.models = models
         self._sums: dict[int, RowSum] = {}  # of the models that have announced rows
+        self._mark = object()  # on sums that no copy has too
         self.rebuild()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PendingModels[M]":
         twin = shallow(self)
         twin.models, twin._twin = copy.deepcopy(self.models, memo), copy.deepcopy(self._twin, memo)
-        twin._sums, twin._pulls = copy.deepcopy(self._sums, memo), self._pulls.copy()
+        twin._sums, twin._pulls = dict(self._sums), self._pulls.copy()
+        self._mark, twin._mark = object(), object()
         twin._taught, twin._stale = dict(self._taught), set(self._stale)
         return twin
 
@@ -186,8 +190,8 @@ class PendingModels(Generic[M]):
     def announce(self, model: int, u: FloatArray) -> None:
         """A row of a model was served, and its output is out; u is not in the frame."""
         if model not in self._sums:
-            self._sums[model] = RowSum(framed=self.models.frame is not None)
-        self._sums[model].add(u)
+            self._sums[model] = RowSum(self._mark, framed=self.models.frame is not None)
+        self._sum_to_change(model).add(u)
         if model not in self._stale:
             outputs = np.zeros((1, _own(self.models).n_outputs))
             self._twin.learn_rows(np.array([model]), u[None], outputs)
@@ -199,7 +203,7 @@ class PendingModels(Generic[M]):
 
     def withdraw(self, model: int, u: FloatArray) -> None:
         """A row that was announced is no more: it was learnt, or nothing will come of it."""
-        self._sums[model].take(u)
+        self._sum_to_change(model).take(u)
         if not self._sums[model].count:
             del self._sums[model]
         self._stale.add(model)
@@ -208,6 +212,12 @@ class PendingModels(Generic[M]):
         """The model was removed, with what was announced of it; later ones moved down by one."""
         self._sums = {at - (at > model): rows for at, rows in self._sums.items() if at != model}
         self.rebuild()
+
+    def _sum_to_change(self, model: int) -> RowSum:
+        """The sum of a model's rows; one that a copy has too is copied first."""
+        if self._sums[model].mark is not self._mark:
+            self._sums[model] = self._sums[model].copy(self._mark)
+        return self._sums[model]
 
     # The twin
 
