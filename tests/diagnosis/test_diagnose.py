@@ -1,7 +1,9 @@
 """What a diagnosis says of logs with known answers; `python -m benchmarks.diagnosis` has more of them."""
 
 import json
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from benchmarks import diagnosis as known
 from typer.testing import CliRunner
 
-from postserve import DecisionLog, LoggedRounds, diagnose
+from postserve import DecisionLog, LinUCB, LoggedRounds, diagnose
 from postserve.cli import app
 from postserve.diagnosis import advice, gains, questions
 from postserve.diagnosis.features import rows_of
@@ -22,6 +24,7 @@ from postserve.errors import InvalidInput
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few and short games: for questions that they do not decide."""
     monkeypatch.setattr(gains, "WORLDS", 2)
+    monkeypatch.setattr(gains, "MOST_RUNS", gains.RUNS)
     monkeypatch.setattr(gains, "HORIZON", 100)
 
 
@@ -257,18 +260,32 @@ def test_a_page_that_says_no_does_not_suggest_follow_ups(tmp_path: Path) -> None
 
 
 def test_no_more_than_all_regret_is_saved() -> None:
-    runs = np.repeat(
-        np.arange(1.0, 1.0 + gains.WORLDS), gains.RUNS
-    )  # worlds differ so much that intervals are wide
-    curves = {
-        gains.WITHOUT: [np.array([each]) for each in runs],
-        gains.SUGGESTED: [np.zeros(1) for _ in runs],
-    }
+    runs = np.repeat(np.arange(1.0, 9.0)[:, None], 9, axis=1)  # worlds differ much: intervals are wide
+    curves = {gains.WITHOUT: runs[:, :, None], gains.SUGGESTED: np.zeros((8, 9, 1))}
     found = gains._gain(curves, np.array([10]), (0.0, 0.0))
     assert found.high > found.value == pytest.approx(runs.mean() / 10)
     assert (found.saved, found.saved_high) == (1.0, 1.0)
     assert found.share.startswith("100% [")
     assert found.share.endswith(", 100%]")
+
+
+def test_runs_are_added_until_the_share_is_known_well_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gains, "WORLDS", 2)
+    monkeypatch.setattr(gains, "HORIZON", 50)
+    played = []
+
+    def simulate(policy: Any, world: Any, horizon: int, seed: int, **delays: float) -> Any:
+        played.append((type(policy).__name__, seed, *delays.values()))
+        luck = np.random.default_rng(seed).random() if delays["z_delay"] else 0.5
+        return SimpleNamespace(regret=np.full(horizon, luck if isinstance(policy, LinUCB) else 0.0))
+
+    monkeypatch.setattr(gains, "simulate", simulate)
+    rng = np.random.default_rng(0)
+    sample, plan = take_sample(known.cannot_help(100), 1000, rng), Plan("line", False, "disjoint")
+    gains.gains(sample, plan, {"now": (0.0, 0.0), "late": (5.0, 50.0)}, rng)
+    assert len(played) == len(set(played))  # no run twice
+    by_delay = Counter(delay for _, _, delay, _ in played)
+    assert by_delay == {0.0: 2 * 2 * gains.RUNS, 5.0: 2 * 2 * gains.MOST_RUNS}
 
 
 @pytest.mark.usefixtures("quick")

@@ -25,6 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few and short games."""
     monkeypatch.setattr(gains, "WORLDS", 2)
     monkeypatch.setattr(gains, "RUNS", 2)
+    monkeypatch.setattr(gains, "MOST_RUNS", 2)
     monkeypatch.setattr(gains, "HORIZON", 50)
 
 

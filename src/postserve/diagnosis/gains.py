@@ -23,6 +23,10 @@ from postserve.policies import LinUCB, PoLinUCB
 from postserve.types import FloatArray, IntArray, Rounds
 
 WORLDS, RUNS = 8, 9
+MOST_RUNS = 36
+"""Runs in each world: doubled up to this many until the share saved is known well enough."""
+WELL_ENOUGH = 0.1
+"""Half the width of its interval."""
 HORIZON = 600
 POINTS = 50
 FEW = 10
@@ -160,32 +164,47 @@ def gains(
     rows = rows_of(plan.features, rounds.x)
     known = None if plan.features == "line" else Remembered(rounds.x, rows)
     at = np.unique(np.linspace(1, horizon, POINTS).astype(int)) - 1
-    curves: dict[str, dict[str, list[FloatArray]]] = {name: {} for name in delays}
-    for number in range(WORLDS):
-        world: Any = make_world(sample, rows, plan.own, rng)  # `simulate` asks it for rounds only
-        for name, (z_delay, reward_delay) in delays.items():
-            for run in range(RUNS):
-                policies: dict[str, Any] = {
-                    SUGGESTED: plan.policy(rounds, known),
-                    WITHOUT: LinUCB(rounds.n_arms, rounds.dim_x, model=plan.model),
-                }
-                for title, policy in policies.items():
-                    seed = number * RUNS + run
-                    played = simulate(
-                        policy, world, horizon, seed, z_delay=z_delay, reward_delay=reward_delay
-                    )
-                    curves[name].setdefault(title, []).append(played.regret[at])
-    return {name: _gain(curves[name], at + 1, delays[name]) for name in delays}
+    worlds = [make_world(sample, rows, plan.own, rng) for _ in range(WORLDS)]
+
+    def play(number: int, run: int, delay: tuple[float, float]) -> dict[str, FloatArray]:
+        """The regret of both policies in one run; a run has the same rounds with all delays."""
+        policies: dict[str, Any] = {
+            SUGGESTED: plan.policy(rounds, known),
+            WITHOUT: LinUCB(rounds.n_arms, rounds.dim_x, model=plan.model),
+        }
+        world: Any = worlds[number]  # `simulate` asks it for rounds only
+        options: Any = dict(zip(("z_delay", "reward_delay"), delay, strict=True))
+        seed = number * MOST_RUNS + run
+        played = {name: simulate(each, world, horizon, seed, **options) for name, each in policies.items()}
+        return {name: each.regret[at] for name, each in played.items()}
+
+    def gain(delay: tuple[float, float]) -> Gain:
+        curves: dict[str, list[list[FloatArray]]] = {
+            name: [[] for _ in worlds] for name in (SUGGESTED, WITHOUT)
+        }
+        runs = 0
+        while True:
+            for number in range(WORLDS):
+                for run in range(runs, 2 * runs or RUNS):
+                    for name, curve in play(number, run, delay).items():
+                        curves[name][number].append(curve)
+            runs = 2 * runs or RUNS
+            found = _gain({name: np.array(each) for name, each in curves.items()}, at + 1, delay)
+            known_well = (found.saved_high - found.saved_low) / 2.0 <= WELL_ENOUGH
+            if known_well or 2 * runs > MOST_RUNS:
+                return found
+
+    return {name: gain(delay) for name, delay in delays.items()}
 
 
-def _gain(curves: dict[str, list[FloatArray]], at: IntArray, delays: tuple[float, float]) -> Gain:
-    ends = {name: np.array([curve[-1] for curve in each]) for name, each in curves.items()}
-    gained = (ends[WITHOUT] - ends[SUGGESTED]) / at[-1]
-    value, low, high = _interval(gained.reshape(WORLDS, RUNS))
+def _gain(curves: dict[str, FloatArray], at: IntArray, delays: tuple[float, float]) -> Gain:
+    """From curves of shape (worlds, runs, points)."""
+    ends = {name: each[:, :, -1] for name, each in curves.items()}
+    value, low, high = _interval((ends[WITHOUT] - ends[SUGGESTED]) / at[-1])
     lost = float(ends[WITHOUT].mean()) / at[-1]
     # Regret is at least 0, so that no more than all of it can be saved.
     saved = [min(each / lost, 1.0) if lost > 0.0 else 0.0 for each in (value, low, high)]
-    means = {name: np.mean(each, axis=0).tolist() for name, each in curves.items()}
+    means = {name: np.mean(each, axis=(0, 1)).tolist() for name, each in curves.items()}
     return Gain(value, low, high, saved[0], saved[1], saved[2], delays[0], delays[1], at.tolist(), means)
 
 
