@@ -370,7 +370,9 @@ def test_without_data_it_says_what_it_wants(tmp_path: Path) -> None:
 # --- Words
 
 
-def hand_made(regrets: Mapping[tuple[str, str], float], gain_in_axes: float = 0.0) -> Study:
+def hand_made(
+    regrets: Mapping[tuple[str, str], float], gain_in_axes: float = 0.0, spread_by: float = 1.0
+) -> Study:
     """Regret of each policy, but for what is said of (place, policy), with a little spread over seeds."""
     usual = {RANDOM: 100.0, X_ONLY: 40.0, BEFORE: 30.0, AFTER: 25.0, POLINUCB: 20.0, ORACLE: 10.0}
     by_label = {contender.label: value for contender, value in usual.items()}
@@ -386,7 +388,7 @@ def hand_made(regrets: Mapping[tuple[str, str], float], gain_in_axes: float = 0.
             value = regrets.get((place, policy.name), by_label.get(policy.label, 22.0))
             if place == AXES and policy.label == POLINUCB.label:
                 value = max(value, 40.0 - gain_in_axes)
-            spread = len(policy.label) % 7 / 10.0
+            spread = spread_by * (len(policy.label) % 7) / 10.0
             values = [value + spread * (-1) ** (seed // 2 + seed) for seed in range(seeds)]
             rows += [(place, policy.name, seed, 1, final) for seed, final in enumerate(values)]
     for place, seeds in ((FIVE, 4), (DRAWN, 40), (AXES, 40)):
@@ -444,6 +446,16 @@ def test_claims_hold_or_fail_with_the_order() -> None:
         "poLinUCB < LinUCB(phi_hat, before) in 20 of 20 draws" in text
         for text in [claim.text for claim in figure2.claims(good)]
     )
+
+
+def test_an_order_that_seeds_do_not_show_is_not_held() -> None:
+    """Every interval must exclude 0, so fewer or louder seeds make claims harder."""
+    quiet, loud = (figure2.claims(hand_made({}, spread_by=by)) for by in (1.0, 500.0))
+    of_paper = [(one, other) for one, other in zip(quiet, loud, strict=True) if "The paper" in one.text]
+    assert len(of_paper) == 8
+    for one, other in of_paper:
+        assert (one.held, other.held) == (True, False)
+        assert "each 95% interval excluding 0" in one.text
 
 
 def test_rank_correlation() -> None:

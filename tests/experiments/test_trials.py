@@ -164,7 +164,7 @@ def test_runs_are_pairs_and_as_many_for_each_cut(seeds: int, runs: int) -> None:
 # The sentences.
 
 
-def study(gains: dict[Any, float]) -> Study:
+def study(gains: dict[Any, float], loud: float = 0.01) -> Study:
     """Values in every place, poLinUCB's larger than each rival's by what is given, or level."""
     rng = np.random.default_rng(0)
     rows = []
@@ -184,7 +184,7 @@ def study(gains: dict[Any, float]) -> Study:
         ):
             if name in (ONE_MAP, MAP_PER_ARM, "always a", "always b") and place not in REPLAYED:
                 continue
-            values = noise - gains.get(name, 0.0) + 0.01 * rng.normal(size=8)
+            values = noise - gains.get(name, 0.0) + loud * rng.normal(size=8)
             rows += [(place, str(name), seed, 5, value) for seed, value in enumerate(values)]
         rows += [(place, POLINUCB.name, seed, 5, value) for seed, value in enumerate(noise)]
     return Study(pl.DataFrame(rows, ["environment", "policy", "seed", "round", "value"], orient="row"))
@@ -212,6 +212,19 @@ def test_claims_hold_only_where_intervals_exclude_0() -> None:
     assert held["poLinUCB has a greater value than Random"]
     assert held["poLinUCB has a greater value than LinUCB(phi_hat"] is False
     assert any("the best single arm in hindsight is always" in claim.text for claim in found)
+
+
+def test_a_greater_value_that_seeds_do_not_show_is_not_held() -> None:
+    """Each interval must exclude 0, so fewer or louder seeds make it harder; nor is a smaller one excused."""
+    everyone = {X_ONLY: 1.0, BEFORE: 1.0, AFTER: 1.0, RANDOM: 2.0}
+    first = [claim.held for claim in claims(study(everyone)) if claim.held is not None]
+    assert first == [True] * 5
+    for planted, loud in ((everyone, 5.0), (dict.fromkeys(everyone, -1.0), 0.01)):
+        found = claims(study(planted, loud))
+        assert [claim.held for claim in found if "poLinUCB has a greater" in claim.text] == [False] * 4
+        assert "each paired 95% interval excluding 0" in found[0].text
+    reversed_order = claims(study({X_ONLY: 2.0, RANDOM: 1.0}))
+    assert [each.held for each in reversed_order if each.text.startswith("LinUCB(x) has")] == [False]
 
 
 # The real ones.

@@ -4,7 +4,7 @@ Where a sentence says that something is not the case, it is held only if the see
 have wider intervals, which can leave it undecided but make it no easier to hold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from postserve.experiments.figure import Claim
@@ -60,10 +60,8 @@ def within(study: Study, one: Line, other: Line, limit: float, horizon: int, pla
     }
     seen = ", ".join(f"{ratio.rounded(2)} on {place}" for place, ratio in ratios.items())
     text = f"T = {horizon:,}: {one} has at most {limit:.2f} of the regret of {other}; it has {seen}."
-    verdicts = [decided(ratio, limit) for ratio in ratios.values()]
-    if False in verdicts:
-        return Claim(text, False)
-    return Claim(text, True) if all(verdicts) else Claim(f"{text} {UNDECIDED}.", None)
+    held = all_of([decided(ratio, limit) for ratio in ratios.values()])
+    return Claim(text if held is not None else f"{text} {UNDECIDED}.", held)
 
 
 def at_most(text: str, found: Interval, limit: float) -> Claim:
@@ -114,6 +112,23 @@ def judged(text: str, failures: Sequence[str], open_ones: Sequence[str]) -> Clai
     if failures or not open_ones:
         return claim
     return Claim(f"{text} {UNDECIDED}: {'; '.join(open_ones)}.", None)
+
+
+def all_of(verdicts: Collection[bool | None]) -> bool | None:
+    """Of several sentences together: one that fails decides, else one that is open leaves all open."""
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def summed_up(text: str, verdicts: Mapping[str, bool | None], places: str) -> str:
+    """In how many places a sentence holds, where it does not, and where the seeds do not decide."""
+
+    def where(held: bool | None) -> list[str]:
+        return [place for place, found in verdicts.items() if found is held]
+
+    claim = judged(f"{text}, in {len(where(True))} of {len(verdicts)} {places}.", where(False), [])
+    return judged(claim.text, [], where(None)).text
 
 
 def _on(text: str, places: Sequence[str]) -> str:

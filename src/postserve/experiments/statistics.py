@@ -4,7 +4,7 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray, IntArray
@@ -44,6 +44,16 @@ class Interval(NamedTuple):
     def above(self) -> bool:
         return self.low > 0.0
 
+    @property
+    def size(self) -> "Interval":
+        """Of the absolute value.
+
+        >>> Interval(-1.0, -2.0, 0.5).size
+        Interval(value=1.0, low=0.0, high=2.0)
+        """
+        low, high = sorted((abs(self.low), abs(self.high)))
+        return Interval(abs(self.value), low if self.below or self.above else 0.0, high)
+
 
 class Slope(Interval):
     """A growth exponent with its 95% interval."""
@@ -74,6 +84,17 @@ def mean_interval(values: FloatArray) -> Interval:
     mean, error = mean_and_error(values)
     half = error * float(stdtrit(len(values) - 1, 0.975))
     return Interval(mean, mean - half, mean + half)
+
+
+def share_interval(count: int, of: int) -> Interval:
+    """A share with Clopper and Pearson's 95% interval, which never covers too seldom.
+
+    >>> share_interval(0, 3).rounded(2), share_interval(4, 80).rounded(2)
+    ('0.00 [0.00, 0.71]', '0.05 [0.01, 0.12]')
+    """
+    low = float(betaincinv(count, of - count + 1, 0.025)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 0.975)) if count < of else 1.0
+    return Interval(count / of, low, high)
 
 
 def growth(rounds: IntArray, curves: FloatArray, start: int) -> Slope:

@@ -136,7 +136,8 @@ def _order(study: Study, place: str, form: Form) -> Claim:
 
 def _oracle(study: Study, place: str, form: Form) -> Claim:
     others = [c.RANDOM, *(form(each) for each in (*RIVALS, c.POLINUCB))]
-    text = f"The paper: the oracle is best. In {place} with {form} its regret is below all others'."
+    text = f"The paper: the oracle is best. In {place} with {form} its regret is below all others', "
+    text += "each 95% interval excluding 0."
     return _less(study, place, [(form(c.ORACLE), other) for other in others], text)
 
 
@@ -189,7 +190,7 @@ def _with_predictability(study: Study) -> Claim:
         f"Expected: where x predicts z, follow-ups help more. With {LEARNT} poLinUCB's gain over "
         f"LinUCB(x) is {interval(DRAWN, own)} in {DRAWN} and {interval(AXES, turned)} in {AXES}, where "
         "x does not predict z linearly (users, movies and rewards are the same, but x also contains more or "
-        f"less of a user). The difference is {found}."
+        f"less of a user). The difference is {found}; held if this 95% interval is above 0."
     )
     return Claim(text, found.above)
 
