@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 from tests.stored import arrays_in, write_arrays
 
 import postserve
-from postserve import NeighborsMap, NetworkMap, PoLinUCB, SklearnMap
+from postserve import KernelMap, NeighborsMap, NetworkMap, PoLinUCB, SklearnMap
 from postserve.context_maps.pairs import WINDOW, PairsMap
 from postserve.types import FloatArray
 
@@ -172,3 +172,63 @@ def test_a_regressor_that_learns_pair_by_pair_keeps_a_window() -> None:
         phi_hat.update(rng.normal(size=1), 0, rng.normal(size=1))
     assert phi_hat._pairs.capacity == WINDOW
     assert phi_hat._pairs.n_kept == 20
+
+
+# KernelMap: a posterior standard deviation.
+
+
+def kernel_map_at_one_x(n: int) -> KernelMap:
+    rng, phi_hat = np.random.default_rng(0), KernelMap(2, 1)
+    for _ in range(n):
+        phi_hat.update([1.0, 0.1], 0, [1.0 + 0.3 * rng.normal()])
+    return phi_hat
+
+
+def prior_radius(phi_hat: KernelMap) -> float:
+    """sigma/sqrt(lambda), the prior standard deviation of phi around its level."""
+    prior = phi_hat._models.prior
+    return float(np.sqrt(prior.noise_variance[0] / prior.block_ridge[0]))
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 50, 300])
+def test_a_kernel_map_that_saw_one_x_knows_nothing_elsewhere(n: int) -> None:
+    """Without a spread no column has a unit; the radius was that of the one x everywhere, 0.04 after 50.
+
+    Pairs at one x do not separate the level of z from phi's deviation there, so the level is as uncertain as
+    the latter: elsewhere the variance is twice the prior's, and that of the mean of z.
+    """
+    phi_hat = kernel_map_at_one_x(n)
+    (there,) = phi_hat.radius([1.0, 0.1])
+    for x in ([1.001, 0.1], [1.0, 0.0], [-50.0, 0.1]):
+        (radius,) = phi_hat.radius(x)
+        assert radius == pytest.approx(np.hypot(np.sqrt(2.0) * prior_radius(phi_hat), there))
+        assert radius > 3.0 * there
+    np.testing.assert_allclose(phi_hat.predict([-50.0, 0.1]), phi_hat.predict([1.0, 0.1]))  # the level
+
+
+def test_a_second_x_brings_a_unit() -> None:
+    phi_hat, rng = kernel_map_at_one_x(50), np.random.default_rng(1)
+    for _ in range(50):
+        phi_hat.update([rng.normal(), 0.1], 0, [0.3 * rng.normal()])
+    near, far = (float(phi_hat.radius([x, 0.1])[0]) for x in (1.0, 50.0))
+    assert near < 0.5 * far
+    assert prior_radius(phi_hat) < far < np.sqrt(2.0) * prior_radius(phi_hat)
+
+
+def test_a_kernel_map_of_an_earlier_version_gets_its_radius_at_the_next_rebuild(tmp_path: Path) -> None:
+    """Such a state has units of 0 and answers as it did until then."""
+    phi_hat, path = kernel_map_at_one_x(50), tmp_path / "map.npz"
+    phi_hat.save(path)
+    arrays = arrays_in(path)
+    assert (arrays["landmarks_units"] == 1.0).all()
+    arrays["landmarks_units"] = np.zeros(2)
+    write_arrays(path, arrays)
+    older = postserve.load(path)
+    assert isinstance(older, KernelMap)
+    there = phi_hat.radius([1.0, 0.1])
+    for x in ([1.0, 0.1], [7.0, 0.1]):
+        np.testing.assert_array_equal(older.radius(x), there)
+        np.testing.assert_allclose(older.predict(x), phi_hat.predict(x))
+    for _ in range(64 - 50):  # pairs have doubled since the last rebuild
+        older.update([1.0, 0.1], 0, [1.0])
+    assert older.radius([7.0, 0.1])[0] > 3.0 * older.radius([1.0, 0.1])[0]

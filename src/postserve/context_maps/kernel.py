@@ -43,6 +43,8 @@ class KernelMap(RegressionMap):
     approximation on `landmarks` of them afterwards. `smoothness` is the kernel's nu, at most 50;
     `length_scale` a number; "raw median", the median distance between pairs; or "median", the same with each
     column of x in units of its standard deviation, here and in the kernel, so that its unit does not matter.
+    A column that did not vary so far has no unit, and until the next rebuild a new value in it changes
+    nothing; but if no column varied, every other x is new, and its radius as wide as the prior.
     The landmarks, each the pair that the earlier ones explain least, the units and the length scale are
     renewed each time the pairs have doubled, up to 32 times `landmarks`; an update is O(landmarks²). Details
     of phi finer than the distances between landmarks count as noise: a rough phi needs more of them. `ridge`:
@@ -190,6 +192,8 @@ class KernelMap(RegressionMap):
         """Renew landmarks, length scale, nugget and sums, from the pairs that count."""
         X, Z = self._pairs.at(np.arange(self._pairs.first, self._pairs.seen))
         units = one_over_deviation(X) if self.length_scale == "median" else np.ones(self.dim_x)
+        if not units.any():  # one x only, with length 0: every other is far from it, in whatever unit
+            units = np.ones(self.dim_x)
         length = median_distance(X * units) if isinstance(self.length_scale, str) else self.length_scale
         self._rebuilt_at, self._waiting = self._pairs.seen, Pairs(self.dim_x, self.dim_z)
         learns_nugget = self.nugget == "evidence"
