@@ -146,3 +146,39 @@ def test_a_policy_takes_raw_rows_and_saves_how(tmp_path: Path) -> None:
         one, other = (each._scores(x, np.arange(2)) for each in (loaded, twin))
         assert one.tobytes() == other.tobytes()
         assert loaded.select(row, rng).arm == twin.select(x, rng).arm
+
+
+def test_a_row_in_parts_is_the_row_where_it_is_known() -> None:
+    made = Encoder([["a", 0.0, "refused"], ["b", ["u", "v", "w"], [0.2, 0.3, 0.5], "refused"]])
+    whole = made({"a": 1.0, "b": "v"})
+    assert [made.is_part(row) for row in ({"a": 1.0}, {"b": "v"}, {"a": 1.0, "b": "v"}, {}, whole)] == [
+        *(True, True, False, False, False)
+    ]
+    for row in ({"a": 1.0}, {"b": "v"}, {"a": None, "b": "v"}):
+        part = made.part(row)
+        known = ~np.isnan(part)
+        assert known.any()
+        assert not known.all()
+        np.testing.assert_array_equal(part[known], whole[known])
+
+
+def test_a_gap_that_is_filled_is_no_part() -> None:
+    assert not encoder().is_part({"city": "Ulm", "member": True, "grade": 1.0})
+
+
+def test_a_named_z_comes_in_parts() -> None:
+    made = Encoder([["week", 0.0, "refused"], ["plan", ["free", "full"], [0.5, 0.5], "refused"]])
+    by_name, plain = (PoLinUCB(2, RidgeMap(1, 2), z_features=each) for each in (made, None))
+    inputs: list[tuple[PoLinUCB, list[Any]]] = [
+        (by_name, [{"week": 3.0}, {"week": 3.0, "plan": "full"}]),
+        (plain, [[3.0, np.nan], [3.0, 1.0]]),
+    ]
+    for policy, parts in inputs:
+        policy.expect([1.0], 0)
+        for part in parts:
+            policy.observe([1.0], 0, part)
+        policy.credit([1.0], 0, None, 2.0)
+        policy.update([0.5], 1, parts[-1], 1.0)
+    np.testing.assert_array_equal(by_name.context_map.predict([2.0]), plain.context_map.predict([2.0]))
+    with pytest.raises(InvalidInput, match="no open round"):
+        by_name.observe([1.0], 0, {"week": 3.0})

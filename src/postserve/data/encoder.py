@@ -164,6 +164,28 @@ class Encoder(Persistent):
             found += column.one(row.get(column.name))
         return np.array(found)
 
+    def is_part(self, row: Any) -> bool:
+        """Whether a row has some of the values that must be there, and not all of them."""
+        if not isinstance(row, Mapping):
+            return False
+        needed = self.without_gaps
+        lacking = sum(is_gap(row.get(name)) for name in needed)
+        return lacking > 0 and any(not is_gap(row.get(name)) for name in self.inputs)
+
+    def part(self, row: Mapping[str, Any]) -> FloatArray:
+        """A part of a row, encoded, with NaN for values that must be there and are not there yet.
+
+        >>> encoder = Encoder([["week", 0.0, "refused"], ["month", 0.0, "refused"]])
+        >>> encoder.part({"week": 3.0})
+        array([ 3., nan])
+        """
+        found: list[float] = []
+        for column in self._columns:
+            value = row.get(column.name)
+            lacking = column.gaps == REFUSED and is_gap(value)
+            found += [np.nan] * len(column.names) if lacking else column.one(value)
+        return np.array(found)
+
     def table(self, frame: Any) -> FloatArray:
         """All rows of a table, encoded: (rows, names)."""
         columns = columns_of(frame, self.inputs)

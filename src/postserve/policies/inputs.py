@@ -52,9 +52,15 @@ class Inputs:
         return vector(self.label, self._features_of([value])[0], self.dim)
 
     def has_gaps(self, value: Any) -> bool:
-        """Whether some entries are NaN, and others are not: a part of what the models see."""
-        if self.dim is None or self.features is not None or self.is_ready(value):
+        """Whether some entries are NaN, and others are not: a part of what the models see.
+
+        Of a row of names, whether some that an encoder needs are not there.
+        """
+        if self.dim is None or self.is_ready(value):
             return False
+        if self.features is not None:
+            is_part = getattr(self.features, "is_part", None)
+            return is_part is not None and bool(is_part(value))
         try:
             array = np.asarray(value)
         except (ValueError, TypeError, RuntimeError):  # no array, which is refused as any other z is
@@ -66,6 +72,8 @@ class Inputs:
 
     def part(self, value: Any) -> FloatArray:
         """A value with gaps, checked where it has none."""
+        if self.features is not None:
+            value = cast(Any, self.features).part(value)
         refuse_masked(self.name, value)
         missing = np.isnan(np.asarray(value, dtype=np.float64))
         filled = vector(self.name, np.where(missing, 0.0, value), self.dim)
