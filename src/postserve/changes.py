@@ -180,7 +180,7 @@ def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
     def verb(self: S, /, *args: P.args, **options: P.kwargs) -> R:
         guard = self._guard
         if guard.beside:
-            return method(self, *args, **options)
+            return change(self, method, *args, **options)
         if guard.lock.locked():
             guard.refuse_second(self)
         with guard.lock: return as_holder(guard, get_ident(), change, self, method, *args, **options)  # noqa: E701 # fmt: skip
@@ -189,7 +189,15 @@ def whole(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 
 
 def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **options: P.kwargs) -> R:
-    """Take a step on a copy of an object, which then takes its place."""
+    """Take a step on a copy of an object, which then takes its place.
+
+    Of a copy that nobody else can see yet, it is taken on the copy itself.
+    """
+    if (guard := item._guard).beside:
+        version = guard.version
+        result = step(item, *args, **options)
+        guard.version = version + 1  # one change, whatever the step has counted
+        return result
     made: list[Guard] = []
     memo: dict[Any, Any] = {GUARD: made}  # where the guards of its parts are found
     twin = copy.deepcopy(item, memo)

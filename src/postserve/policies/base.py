@@ -142,6 +142,7 @@ class BasePolicy(HasSteps, abstract=True):
         need parts that include the earlier ones, by which they are told apart; a part that contradicts an
         earlier one is refused.
         """
+        self._work.clear()
         if self._z.has_gaps(z):
             x, slot, _ = _checked_round(self, x, arm, None)
             return change(self, open_rounds.observe_part, x, slot, self._z.part(z))
@@ -152,7 +153,6 @@ class BasePolicy(HasSteps, abstract=True):
             raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
         if self._open is not None:
             return change(self, open_rounds.observe, x, slot, z)
-        self._work.clear()
         z_hat = self._observe(x, slot, z)
         self._apply()
         return z_hat
@@ -166,8 +166,8 @@ class BasePolicy(HasSteps, abstract=True):
         reward = reward_value(reward)
         used = z_hat is not None and self.dim_z is not None
         predicted = vector("z_hat", z_hat, self.dim_z) if used else None
+        self._work.clear()
         if self._open is None:
-            self._work.clear()
             self._fill_z_and_credit(x, slot, z, reward, predicted)
             self._apply()
         else:
@@ -215,6 +215,7 @@ class BasePolicy(HasSteps, abstract=True):
             _refuse_missing_z(self)
         if n:
             self._try_rows(X, slots)
+            self._work.clear()
             change(self, _learn_rows, X, slots, Z, rewards)
 
     @whole
@@ -363,8 +364,8 @@ def _update(policy: BasePolicy, guard: Guard, x: Context, arm: int, z: Context |
     try:
         x, slot, z = _checked_round(policy, x, arm, z)
         reward = reward_value(reward)
+        policy._work.clear()  # of what an interrupted verb may have left
         if policy._open is None:
-            policy._work.clear()  # of what an interrupted verb may have left
             policy._update(x, slot, z, reward)
             policy._apply()
         else:
