@@ -134,6 +134,13 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def text(name: str, value: Any) -> str:
+    """A non-empty str."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} is {value!r:.60}, wanted a non-empty str")
+    return value
+
+
 def one_of(name: str, value: T, options: Sequence[T]) -> T:
     """One of the named options."""
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):

@@ -41,8 +41,8 @@ class KeepsContexts(LinUCB):
         super().__init__(*args, **options)
         self.memory: dict[str, Any] = {}
 
-    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
-        super().update(x, arm, z, reward)
+    def update(self, x: Any, arm: int, z: Any, reward: float, **options: Any) -> None:
+        super().update(x, arm, z, reward, **options)
         self.memory["last"] = x
 
 
@@ -87,21 +87,21 @@ class OverwritesContexts(RandomPolicy):
 
 
 class RaisesOtherErrors(LinUCB):
-    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+    def update(self, x: Any, arm: int, z: Any, reward: float, **options: Any) -> None:
         try:
-            super().update(x, arm, z, reward)
+            super().update(x, arm, z, reward, **options)
         except ValueError as error:
             raise KeyError("what?") from error
 
 
 class TakesAnyNumber(LinUCB):
-    def update(self, x: Any, arm: int, z: Any, reward: Any) -> None:
-        super().update(np.nan_to_num(x), arm, z, reward)
+    def update(self, x: Any, arm: int, z: Any, reward: Any, **options: Any) -> None:
+        super().update(np.nan_to_num(x), arm, z, reward, **options)
 
 
 class DependsOnOrder(LinUCB):
-    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
-        super().update(np.asarray(x) * (1.0 + self.pulls.sum()), arm, z, reward)
+    def update(self, x: Any, arm: int, z: Any, reward: float, **options: Any) -> None:
+        super().update(np.asarray(x) * (1.0 + self.pulls.sum()), arm, z, reward, **options)
 
 
 class RefitsToDescribe(LinUCB):
@@ -117,14 +117,14 @@ class LearnsInUnits(LinUCB):
 
 
 class TakesBackAnything(LinUCB):
-    def withdraw(self, x: Any, arm: int) -> None:
+    def withdraw(self, x: Any, arm: int, **options: Any) -> None:
         with contextlib.suppress(postserve.InvalidInput):
-            super().withdraw(x, arm)
+            super().withdraw(x, arm, **options)
 
 
 class LearnsOpenRoundsTwice(LinUCB):
-    def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
-        super().update(x, arm, z, reward if self._open is None else 2.0 * reward)
+    def update(self, x: Any, arm: int, z: Any, reward: float, **options: Any) -> None:
+        super().update(x, arm, z, reward if self._open is None else 2.0 * reward, **options)
 
 
 class CohortsStay(LinUCB):

@@ -67,9 +67,9 @@ def test_an_oracle_is_shown_the_z_that_follows() -> None:
             shown.append(z)
             return super().select(x, rng, z=z, arms=arms)
 
-        def update(self, x: Any, arm: int, z: Any, reward: float) -> None:
+        def update(self, x: Any, arm: int, z: Any, reward: float, **options: Any) -> None:
             assert shown[-1] is z
-            super().update(x, arm, z, reward)
+            super().update(x, arm, z, reward, **options)
 
     simulate(Watched(3, 4, 2), env, 20, seed=0)
     assert len(shown) == 20

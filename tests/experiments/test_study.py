@@ -258,7 +258,7 @@ def test_growth_that_cannot_be_told(start: int, value: float) -> None:
 
 def test_a_cell_that_fails_says_which() -> None:
     class Fails(RandomPolicy):
-        def update(self, *args: Any) -> None:
+        def update(self, *args: Any, **options: Any) -> None:
             raise ZeroDivisionError("by my own hand")
 
     with pytest.raises(ZeroDivisionError) as caught:

@@ -42,15 +42,15 @@ POLICIES: dict[str, Callable[[], Any]] = {
 Verb = Callable[[Any], Any]
 
 
-def story(seed: int, *, announced: bool) -> Iterator[Verb]:
-    """Rounds at few different x, whose feedback comes in every way; without `announced`, at once."""
+def story(seed: int, announced: str) -> Iterator[Verb]:
+    """Rounds at few different x, whose feedback comes in every way; if they are not announced, at once."""
     rng = np.random.default_rng(seed)
     places = rng.normal(size=(4, DIM_X))
     for t in range(60):
         x, arm = places[rng.integers(4)], int(rng.integers(ARMS))
         z = x[:DIM_Z] + rng.normal(size=DIM_Z)
         reward = float(z.sum() + rng.normal())
-        yield from feedback(t % 6, x, arm, z, reward, announced=announced)
+        yield from feedback(t % 6, x, arm, z, reward, announced, f"round {t}")
         if t == 30:
             yield lambda policy: policy.forget(arms=0.9)
         if t == 40:
@@ -59,23 +59,24 @@ def story(seed: int, *, announced: bool) -> Iterator[Verb]:
             yield lambda policy: policy.remove_arm(policy.add_arm())
 
 
-def feedback(way: int, x: Any, arm: int, z: Any, reward: float, *, announced: bool) -> Iterator[Verb]:
+def feedback(way: int, x: Any, arm: int, z: Any, reward: float, announced: str, name: str) -> Iterator[Verb]:
     """One round's, in one of six ways."""
+    of: dict[str, Any] = {"round_id": name} if announced == "by id" else {}
     if announced:
-        yield lambda policy: policy.expect(x, arm)
+        yield lambda policy: policy.expect(x, arm, **of)
     if way == 0 and announced:
-        yield lambda policy: policy.withdraw(x, arm)
+        yield lambda policy: policy.withdraw(x, arm, **of)
     elif way == 1 and announced:
-        yield lambda policy: policy.observe(x, arm, [z[0], NAN])
+        yield lambda policy: policy.observe(x, arm, [z[0], NAN], **of)
     elif way == 2 and announced:
-        yield lambda policy: policy.observe(x, arm, z)
-        yield lambda policy: policy.credit(x, arm, None, reward)
+        yield lambda policy: policy.observe(x, arm, z, **of)
+        yield lambda policy: policy.credit(x, arm, None, reward, **of)
     elif way == 3:
-        yield lambda policy: policy.update(x, arm, None, reward)
+        yield lambda policy: policy.update(x, arm, None, reward, **of)
     elif way == 4:
         yield lambda policy: policy.update_batch([x], [arm], [z], [reward])
     else:
-        yield lambda policy: policy.update(x, arm, z, reward)
+        yield lambda policy: policy.update(x, arm, z, reward, **of)
 
 
 def tried(policy: Any, verb: Verb) -> str:
@@ -86,25 +87,26 @@ def tried(policy: Any, verb: Verb) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize("announced", [False, True])
+@pytest.mark.parametrize("announced", ["", "by x and arm", "by id"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_verbs_on_a_private_copy_do_what_they_do_on_the_policy(name: str, announced: bool) -> None:
+def test_verbs_on_a_private_copy_do_what_they_do_on_the_policy(name: str, announced: str) -> None:
     one_by_one = POLICIES[name]()
     twin = private(one_by_one)
-    for i, verb in enumerate(story(0, announced=announced)):
+    for i, verb in enumerate(story(0, announced)):
         assert tried(twin, verb) == tried(one_by_one, verb), i
         assert is_same(one_by_one, twin), i
         assert one_by_one.version == twin.version, i
     assert is_same(copy.deepcopy(one_by_one), copy.deepcopy(twin))
 
 
+@pytest.mark.parametrize("announced", ["by x and arm", "by id"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_a_private_copy_refuses_changes_nothing(name: str) -> None:
+def test_what_a_private_copy_refuses_changes_nothing(name: str, announced: str) -> None:
     policy = POLICIES[name]()
-    for verb in story(1, announced=True):
+    for verb in story(1, "by id"):
         tried(policy, verb)
     twin = private(policy)
-    for verb in story(2, announced=True):
+    for verb in story(2, announced):
         before = snapshot(twin)
         try:
             verb(twin)
@@ -115,6 +117,7 @@ def test_what_a_private_copy_refuses_changes_nothing(name: str) -> None:
         lambda twin: twin.observe(np.ones(DIM_X), 99, np.ones(DIM_Z)),
         lambda twin: twin.credit(np.ones(DIM_X), 0, np.ones(DIM_Z), NAN),
         lambda twin: twin.withdraw(np.full(DIM_X, 7.0), 0),
+        lambda twin: twin.withdraw(np.ones(DIM_X), 0, round_id="none"),
         lambda twin: twin.forget(arms=2.0),
     ]
     before = snapshot(twin)

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Guard, Work, change, learning, one_version, replaced_by, shallow, whole
+from postserve.changes import Work, change, learning, one_version, replaced_by, shallow, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
-from postserve.policies import changing, open_rounds
+from postserve.policies import changing, open_rounds, stored_rounds
 from postserve.policies.arm_set import ArmSet
 from postserve.policies.arms import ArmModels
 from postserve.policies.describing import Description
@@ -125,41 +125,53 @@ class BasePolicy(HasSteps, abstract=True):
         self._remove_arm(slot)
         self._arm_set.remove(slot)
 
-    def update(self, x: Context, arm: int, z: Context | None, reward: float) -> None:
+    def update(
+        self, x: Context, arm: int, z: Context | None, reward: float, *, round_id: str | None = None
+    ) -> None:
         """z and the reward came: what `observe` and `credit` would learn."""
         guard = self._guard
         if guard.lock.locked():
             guard.refuse_second(self)
         # In one line, as `changes.as_holder` explains.
-        with guard.lock: _update(self, guard, x, arm, z, reward)  # noqa: E701 # fmt: skip
+        with guard.lock: _update(self, x, arm, z, reward, round_id)  # noqa: E701 # fmt: skip
 
     @learning
-    def observe(self, x: Context, arm: int, z: Context | None) -> FloatArray | None:
+    def observe(
+        self, x: Context, arm: int, z: Context | None, *, round_id: str | None = None
+    ) -> FloatArray | None:
         """z came: the map learns. Returns its earlier prediction for `credit`, None without a map.
 
         Of an announced round z may come in parts, with NaN for entries that are out: the map learns once all
         of it came (a `StagedMap` stage by stage), and None is returned before. Rounds with the same x and arm
-        need parts that include the earlier ones, by which they are told apart; a part that contradicts an
-        earlier one is refused.
+        and no id need parts that include the earlier ones, by which they are told apart; a part that
+        contradicts an earlier one is refused.
         """
         self._work.clear()
         if self._z.has_gaps(z):
             x, slot, _ = _checked_round(self, x, arm, None)
-            return change(self, open_rounds.observe_part, x, slot, self._z.part(z))
+            return change(self, open_rounds.observe_part, x, slot, self._z.part(z), round_id)
         x, slot, z = _checked_round(self, x, arm, z)
         if self.dim_z is None:
+            open_rounds.refuse_unknown(self, x, slot, round_id)
             return None
         if z is None:
             raise InvalidInput(f"z is None, wanted ({self.dim_z},)")
-        if self._open is not None:
-            return change(self, open_rounds.observe, x, slot, z)
+        if self._open is not None or round_id is not None:
+            return change(self, open_rounds.observe, x, slot, z, round_id)
         z_hat = self._observe(x, slot, z)
         self._apply()
         return z_hat
 
     @learning
     def credit(
-        self, x: Context, arm: int, z: Context | None, reward: float, *, z_hat: npt.ArrayLike | None = None
+        self,
+        x: Context,
+        arm: int,
+        z: Context | None,
+        reward: float,
+        *,
+        z_hat: npt.ArrayLike | None = None,
+        round_id: str | None = None,
     ) -> None:
         """The reward came: the arm learns from it and z; without z, as `missing_z` says."""
         x, slot, z = _checked_round(self, x, arm, z)
@@ -167,33 +179,36 @@ class BasePolicy(HasSteps, abstract=True):
         used = z_hat is not None and self.dim_z is not None
         predicted = vector("z_hat", z_hat, self.dim_z) if used else None
         self._work.clear()
-        if self._open is None:
+        if self._open is None and round_id is None:
             self._fill_z_and_credit(x, slot, z, reward, predicted)
             self._apply()
         else:
-            change(self, open_rounds.credit, x, slot, z, reward, predicted)
+            change(self, open_rounds.credit, x, slot, z, reward, predicted, round_id)
 
     @whole
-    def expect(self, x: Context, arm: int) -> None:
+    def expect(self, x: Context, arm: int, *, round_id: str | None = None) -> None:
         """The arm was served at x and its feedback is out: it counts in the widths as if it had come.
 
-        `observe` and `credit`, or `update`, resolve it: rounds are matched by x and arm, the oldest first. No
-        mean changes. Rounds need not be announced.
+        `observe` and `credit`, or `update`, resolve it: rounds are matched by x and arm, the oldest first. A
+        round with a `round_id` is matched by that alone: its feedback, or `withdraw`, must have the id, and
+        the same x and arm. No mean changes. Rounds need not be announced.
 
         >>> from postserve import LinUCB
         >>> policy, rng = LinUCB(n_arms=2, dim_x=1, ridge=1.0), np.random.default_rng(0)
         >>> policy.expect([1.0], 0)
         >>> policy.select([1.0], rng)  # the other one, of which more can be learnt
         Decision(arm=1, propensity=1.0)
+        >>> policy.expect([1.0], 0, round_id="visit 7")
+        >>> policy.update([1.0], 0, None, reward=2.0, round_id="visit 7")
         """
         x, slot, _ = _checked_round(self, x, arm, None)
-        open_rounds.expect(self, x, slot)
+        open_rounds.expect(self, x, slot, round_id)
 
     @whole
-    def withdraw(self, x: Context, arm: int) -> None:
+    def withdraw(self, x: Context, arm: int, *, round_id: str | None = None) -> None:
         """Take back what `expect` announced, where nothing will ever come."""
         x, slot, _ = _checked_round(self, x, arm, None)
-        open_rounds.withdraw(self, x, slot)
+        open_rounds.withdraw(self, x, slot, round_id)
 
     @learning
     def update_batch(
@@ -216,7 +231,7 @@ class BasePolicy(HasSteps, abstract=True):
         if n:
             self._try_rows(X, slots)
             self._work.clear()
-            change(self, _learn_rows, X, slots, Z, rewards)
+            change(self, open_rounds.update_batch, X, slots, Z, rewards)
 
     @whole
     def forget(self, *, arms: float = 1.0, map: float = 1.0) -> None:
@@ -242,6 +257,7 @@ class BasePolicy(HasSteps, abstract=True):
         if other.arms != self.arms:
             theirs, mine = other._arm_set, self._arm_set
             raise InvalidInput(f"cannot merge arms {theirs} into {mine}, wanted the same arms")
+        open_rounds.refuse_same_ids(self, other._open or ())
         self._merge(other)
         open_rounds.adopt(self, other._open or ())
 
@@ -341,35 +357,28 @@ class BasePolicy(HasSteps, abstract=True):
         self._credit(x, slot, NO_Z if z is None else z, reward, z_hat)
 
     def _arrays(self) -> Arrays:
-        return {**self._arm_set.arrays(), **open_rounds.arrays(self)}
+        return {**self._arm_set.arrays(), **stored_rounds.arrays(self)}
 
     def _restore(self, arrays: Stored) -> None:
         self._arm_set.restore(arrays)
-        open_rounds.restore(self, arrays)
+        stored_rounds.restore(self, arrays)
 
 
-def _learn_rows(
-    policy: BasePolicy, X: FloatArray, slots: IntArray, Z: FloatArray | None, rewards: FloatArray
+def _update(
+    policy: BasePolicy, x: Context, arm: int, z: Context | None, reward: float, round_id: str | None
 ) -> None:
-    if policy._open is None:
-        policy._update_batch(X, slots, Z, rewards)
-        policy._apply()
-    else:
-        open_rounds.update_batch(policy, X, slots, Z, rewards)
-
-
-def _update(policy: BasePolicy, guard: Guard, x: Context, arm: int, z: Context | None, reward: float) -> None:
     """`BasePolicy.update` of the thread that has the lock; `learning` would do it at twice the price."""
+    guard = policy._guard
     guard.holder = get_ident()
     try:
         x, slot, z = _checked_round(policy, x, arm, z)
         reward = reward_value(reward)
         policy._work.clear()  # of what an interrupted verb may have left
-        if policy._open is None:
+        if policy._open is None and round_id is None:
             policy._update(x, slot, z, reward)
             policy._apply()
         else:
-            change(policy, open_rounds.update, x, slot, z, reward)
+            change(policy, open_rounds.update, x, slot, z, reward, round_id)
     finally:
         guard.holder = 0
 

@@ -112,13 +112,29 @@ class EpsilonGreedy(Persistent):
         index, propensity = draw(chances, rng)
         return Decision(self.policy.arms[index] if self.policy.arms else index, propensity)
 
-    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, reward: float) -> None:
+    def update(
+        self,
+        x: npt.ArrayLike,
+        arm: int,
+        z: npt.ArrayLike | None,
+        reward: float,
+        *,
+        round_id: str | None = None,
+    ) -> None:
         """Teach the wrapped policy."""
-        self.policy.update(x, arm, z, reward)
+        if round_id is None:
+            self.policy.update(x, arm, z, reward)
+        else:
+            self._announced.update(x, arm, z, reward, round_id=round_id)
 
-    def observe(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None) -> FloatArray | None:
+    def observe(
+        self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike | None, *, round_id: str | None = None
+    ) -> FloatArray | None:
         """z came: the wrapped policy's map learns; returns its prediction from before."""
-        return self.policy.observe(x, arm, z)
+        if round_id is None:
+            return self.policy.observe(x, arm, z)
+        z_hat: FloatArray | None = self._announced.observe(x, arm, z, round_id=round_id)
+        return z_hat
 
     def credit(
         self,
@@ -128,9 +144,21 @@ class EpsilonGreedy(Persistent):
         reward: float,
         *,
         z_hat: npt.ArrayLike | None = None,
+        round_id: str | None = None,
     ) -> None:
         """The reward came: the wrapped policy's arm learns."""
-        self.policy.credit(x, arm, z, reward, z_hat=z_hat)
+        if round_id is None:
+            self.policy.credit(x, arm, z, reward, z_hat=z_hat)
+        else:
+            self._announced.credit(x, arm, z, reward, z_hat=z_hat, round_id=round_id)
+
+    @property
+    def _announced(self) -> Any:
+        """The wrapped policy, which must take announced rounds: a policy of one's own may not."""
+        if not announces(self.policy):
+            got = f"round_id is given and {type(self.policy).__name__} has no expect"
+            raise InvalidInput(f"{got}, wanted a policy that takes announced rounds")
+        return self.policy
 
     def merge(self, other: "EpsilonGreedy") -> None:
         """Add what another policy with the same settings has learnt."""

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.types import BoolArray, FloatArray
+from postserve.validation import text
+
+Key: TypeAlias = str | tuple[bytes, int]
+"""An id, or x and an arm."""
 
 
 @dataclass(eq=False, frozen=True)
@@ -23,13 +27,15 @@ class OpenRound:
     """What is known of z before all of it came, NaN elsewhere."""
     rows: list[FloatArray | None] = field(default_factory=list)
     """The row that counts in the widths of each of the policy's regressions; None if there is none yet."""
+    round_id: str | None = None
+    """What its feedback names it by, if it was announced with a name."""
 
 
 class OpenRounds:
-    """Open rounds by x and arm, the oldest first."""
+    """Open rounds by their id, and those without one by x and arm, the oldest first."""
 
     def __init__(self) -> None:
-        self._by_key: dict[tuple[bytes, int], list[OpenRound]] = {}
+        self._by_key: dict[Key, list[OpenRound]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -44,35 +50,46 @@ class OpenRounds:
 
     def add(self, one: OpenRound) -> None:
         """One more."""
-        key = _key(one.x, one.arm)
+        key = _key(one)
         self._by_key[key] = [*self._by_key.get(key, ()), one]
 
     def replace(self, one: OpenRound, **values: Any) -> OpenRound:
         """Another in its place, with new values; returns it."""
-        key, new = _key(one.x, one.arm), replace(one, **values)
+        key, new = _key(one), replace(one, **values)
         self._by_key[key] = [new if each is one else each for each in self._by_key[key]]
         return new
 
     def remove(self, one: OpenRound) -> None:
         """One less."""
-        key = _key(one.x, one.arm)
+        key = _key(one)
         self._by_key[key] = [each for each in self._by_key[key] if each is not one]
         if not self._by_key[key]:
             del self._by_key[key]
 
-    def oldest(self, x: FloatArray, arm: int, taken: Sequence[OpenRound] = ()) -> OpenRound | None:
+    def has(self, round_id: str) -> bool:
+        """Whether a round with this id is open."""
+        return round_id in self._by_key
+
+    def oldest(
+        self, x: FloatArray, arm: int, round_id: str | None, taken: Sequence[OpenRound] = ()
+    ) -> OpenRound | None:
         """The first that was announced and is not taken already."""
-        return next((one for one in self._of(x, arm) if one not in taken), None)
+        return next((one for one in self._of(x, arm, round_id) if one not in taken), None)
 
     def without_z(
-        self, x: FloatArray, arm: int, z: FloatArray, taken: Sequence[OpenRound] = ()
+        self,
+        x: FloatArray,
+        arm: int,
+        z: FloatArray,
+        round_id: str | None,
+        taken: Sequence[OpenRound] = (),
     ) -> OpenRound | None:
         """The round that z, or a part of it, is of; None if no round was announced.
 
         It is not taken already, and its z is out: the first of which this z repeats a part, else the first of
         which no entry of it is known.
         """
-        rounds = self._of(x, arm)
+        rounds = self._of(x, arm, round_id)
         out = [one for one in rounds if one.z is None and one not in taken]
         if out and all(one.part is None for one in out):
             return out[0]
@@ -89,9 +106,11 @@ class OpenRounds:
             raise InvalidInput(f"{got}, wanted one z per announced round: {len(rounds)} of them")
         return None
 
-    def credited(self, x: FloatArray, arm: int, z: FloatArray | None) -> OpenRound | None:
+    def credited(
+        self, x: FloatArray, arm: int, z: FloatArray | None, round_id: str | None
+    ) -> OpenRound | None:
         """The first with this z, else the first whose z is out; without z, the first."""
-        rounds = self._of(x, arm)
+        rounds = self._of(x, arm, round_id)
         if z is None or not rounds:
             return next(iter(rounds), None)
         bits = (z + 0.0).tobytes()
@@ -102,8 +121,18 @@ class OpenRounds:
         came = rounds[0].part if rounds[0].z is None else rounds[0].z
         raise InvalidInput(f"z is {z}, which contradicts what came: {came}, wanted the same numbers, or None")
 
-    def _of(self, x: FloatArray, arm: int) -> list[OpenRound]:
-        return self._by_key.get(_key(x, arm), [])
+    def _of(self, x: FloatArray, arm: int, round_id: str | None) -> list[OpenRound]:
+        """The rounds that feedback may be of: with an id, the one that has it."""
+        if round_id is None:
+            return self._by_key.get(_at(x, arm), [])
+        rounds, got = self._by_key.get(text("round_id", round_id), []), f"round_id is {round_id!r:.60}"
+        if not rounds:
+            raise InvalidInput(f"{got}, which is not open, wanted one that expect() announced")
+        one = rounds[0]
+        if _at(x, arm) != _at(one.x, one.arm):
+            wanted = f"arm {one.arm} and x {one.x}, as it was announced"
+            raise InvalidInput(f"{got} with arm {arm} and x {x}, wanted {wanted}")
+        return rounds
 
 
 def _overlap(part: FloatArray | None, z: FloatArray) -> BoolArray:
@@ -117,5 +146,9 @@ def _agrees(part: FloatArray | None, z: FloatArray) -> bool:
     return part is None or bool((part[at] == z[at]).all())
 
 
-def _key(x: FloatArray, arm: int) -> tuple[bytes, int]:
+def _key(one: OpenRound) -> Key:
+    return _at(one.x, one.arm) if one.round_id is None else one.round_id
+
+
+def _at(x: FloatArray, arm: int) -> tuple[bytes, int]:
     return (x + 0.0).tobytes(), arm  # -0 is 0
