@@ -127,6 +127,15 @@ class LearnsOpenRoundsTwice(LinUCB):
         super().update(x, arm, z, reward if self._open is None else 2.0 * reward, **options)
 
 
+class TakesTheOldest(PoLinUCB):
+    """Takes ids, and finds rounds by x and arm."""
+
+    def observe(self, x: Any, arm: int, z: Any, *, round_id: str | None = None) -> Any:
+        if isinstance(round_id, str) and self._open is not None and self._open.has(round_id):
+            round_id = next(one.round_id for one in self._open if one.z is None)
+        return super().observe(x, arm, z, round_id=round_id)
+
+
 class CohortsStay(LinUCB):
     def select_batch(self, *args: Any, **options: Any) -> Decisions:
         return super().select_batch(*args, **(options | {"sequential": False}))
@@ -155,6 +164,7 @@ class LosesItsState(LinUCB):
         (lambda: LosesItsState(3, 2), "loaded"),
         (lambda: TakesBackAnything(3, 2), "withdrawing .* was accepted"),
         (lambda: LearnsOpenRoundsTwice(3, 2), "taught announced rounds differently"),
+        (lambda: TakesTheOldest(3, RidgeMap(2, 1)), "rounds found by their ids taught differently"),
         (lambda: CohortsStay(3, 2, ridge=1.0), "in sequence, select_batch chose"),
         (lambda: RefitsToDescribe(3, 2), "describing changed the policy"),
         (lambda: LearnsPastItsSteps(3, 2), "with _credit overridden, update_batch taught differently"),

@@ -1,6 +1,7 @@
 """What policies that count announced rounds must do; others are not checked."""
 
 import copy
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from postserve.conformance.tools import (
     Feedback,
     Make,
     N,
+    arms_of,
     chances,
     checks_in,
     choose_all,
@@ -25,7 +27,7 @@ from postserve.conformance.tools import (
 )
 from postserve.protocols import announces, z_for_oracle
 from postserve.state import Persistent
-from postserve.types import Rounds
+from postserve.types import FloatArray, Rounds
 
 
 def announced_rounds_can_be_taken_back(make: Make) -> None:
@@ -138,6 +140,47 @@ def announced_rounds_are_kept(make: Make) -> None:
         policy.withdraw(x, arm)
 
 
+def announced_rounds_are_found_by_id(make: Make) -> None:
+    """Feedback with an id is that of its round, of many at one x; an id that is not open is refused."""
+    policy, rounds = trained_policy(make)
+    if not _takes_ids(policy):
+        return
+    plain, (x, arm, *_) = copy.deepcopy(policy), in_turn(policy, rounds)[0]
+    came = [(f"{i}", z, reward) for i, (_, _, z, reward) in enumerate(in_turn(policy, rounds))]
+    for name, *_ in came:
+        policy.expect(x, arm, round_id=name)
+    if isinstance(policy, Persistent):
+        plain, policy = reload(plain), reload(policy)
+    _require_only_ids(policy, x, arm, came[0][1])
+    # The last one is the first whose z comes. Where z is used, the reward comes alone: the round has its own.
+    z_hats = {name: plain.observe(x, arm, z) for name, z, _ in reversed(came)}
+    for name, z, _ in reversed(came):
+        policy.observe(x, arm, z, round_id=name)
+    for name, z, reward in came:
+        plain.credit(x, arm, z, reward, z_hat=z_hats[name])
+        policy.credit(x, arm, z if policy.dim_z is None else None, reward, round_id=name)
+    require(same(snapshot(plain), snapshot(policy)), "rounds found by their ids taught differently")
+    require_invalid("a second reward of one round", policy.credit, x, arm, came[0][1], 1.0, round_id="0")
+
+
+def _require_only_ids(policy: Any, x: FloatArray, arm: int, z: FloatArray) -> None:
+    """Nothing but its id and what was announced finds a round."""
+    before = snapshot(policy)
+    require_invalid("withdrawing a round without its id", policy.withdraw, x, arm)
+    require_invalid("announcing an open id", policy.expect, x, arm, round_id="0")
+    other = next(each for each in arms_of(policy) if each != arm)
+    for bad in ("none", "", 0, ["0"]):
+        given: Any = {"round_id": bad}
+        require_invalid(f"withdraw of {bad!r}", policy.withdraw, x, arm, **given)
+        require_invalid(f"observe of {bad!r}", policy.observe, x, arm, z, **given)
+        require_invalid(f"credit of {bad!r}", policy.credit, x, arm, z, 1.0, **given)
+        require_invalid(f"update of {bad!r}", policy.update, x, arm, z, 1.0, **given)
+    require_invalid("another arm of an id", policy.update, x, other, z, 1.0, round_id="0")
+    if policy.dim_x is not None:
+        require_invalid("another x of an id", policy.update, 2.0 * x + 1.0, arm, z, 1.0, round_id="0")
+    require(same(before, snapshot(policy)), "feedback of a round that is not open changed the policy")
+
+
 def a_cohort_can_be_chosen_in_sequence(make: Make) -> None:
     """Sequentially, `select_batch` decides as `select` and `expect` in turn would, and changes nothing."""
     trained, rounds = trained_policy(make)
@@ -159,6 +202,12 @@ def a_cohort_can_be_chosen_in_sequence(make: Make) -> None:
 
 
 PENDING_CHECKS = checks_in(globals())
+
+
+def _takes_ids(policy: Any) -> bool:
+    """Whether all verbs take a `round_id`; those of one's own class need not."""
+    verbs = ("expect", "withdraw", "observe", "credit", "update")
+    return announces(policy) and all("round_id" in signature(getattr(policy, v)).parameters for v in verbs)
 
 
 def _announce(policy: Any, came: list[Feedback]) -> None:
