@@ -64,7 +64,7 @@ def taught(kind: str, rounds: int = 30, seed: int = 0) -> Any:
         x, z = rng.normal(size=X), rng.normal(size=Z)
         policy.update(x, int(rng.integers(3)), z, float(x[0] + z[0] + 0.1 * rng.normal()))
         if kind == "rounds that are out" and i % 3 == 0:
-            policy.expect(rng.normal(size=X), i % 2)
+            policy.expect(rng.normal(size=X), i % 2, round_id=f"round {i}" if i % 2 else None)
     return policy
 
 

@@ -40,12 +40,16 @@ def go_on(item: Any, came: list[Feedback]) -> None:
 
 
 def announce(item: Any, came: list[Feedback]) -> None:
-    """Five rounds are out; the z of the second has come."""
+    """Five rounds are out; the z of the second has come. So has that of a policy's round "b", not of "a"."""
     for x, arm, *_ in came[SOME : SOME + 5]:
         item.expect(x, arm)
     if hasattr(item, "select"):
         x, arm, z, _ = came[SOME + 1]
         item.observe(x, arm, z)
+        x, arm, z, _ = came[SOME]
+        for name in "ab":
+            item.expect(x, arm, round_id=name)
+        item.observe(x, arm, z, round_id="b")
 
 
 def verbs(make: Make, came: list[Feedback], *, announced: bool) -> Iterator[tuple[str, Verb]]:
@@ -75,12 +79,28 @@ def verbs(make: Make, came: list[Feedback], *, announced: bool) -> Iterator[tupl
         if announced:
             yield "observe a part", lambda item: item.observe(x, arm, part)
             yield "update without z", lambda item: item.update(*came[SOME + 1][:2], None, reward)
+            yield from verbs_with_ids(came)
+        yield "expect with an id", lambda item: item.expect(x, arm, round_id="new")
     yield "remove_arm", lambda item: item.remove_arm(arm)
     yield "refit_prior", lambda item: item.refit_prior()
     other = make()
     for each in came[20:30]:
         teach(other, each)
+    if hasattr(other, "select"):
+        other.expect(x, arm, round_id="theirs")
     yield "merge", lambda item: item.merge(other)
+
+
+def verbs_with_ids(came: list[Feedback]) -> Iterator[tuple[str, Verb]]:
+    """Those whose feedback names its round: of "a" nothing has come, of "b" the z."""
+    x, arm, z, reward = came[SOME]
+    part = np.where(np.arange(len(z)) > 0, np.nan, z)
+    yield "observe by id", lambda item: item.observe(x, arm, z, round_id="a")
+    yield "observe a part by id", lambda item: item.observe(x, arm, part, round_id="a")
+    yield "credit by id", lambda item: item.credit(x, arm, None, reward, round_id="b")
+    yield "update by id", lambda item: item.update(x, arm, z, reward, round_id="a")
+    yield "update without z by id", lambda item: item.update(x, arm, None, reward, round_id="b")
+    yield "withdraw by id", lambda item: item.withdraw(x, arm, round_id="b")
 
 
 def answers(item: Any, came: list[Feedback]) -> list[Any]:
