@@ -105,6 +105,32 @@ def diagnose(
         diagnose_and_show(log, rows, seed, out, Console())
 
 
+@app.command()
+def serve(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's file, in TOML.")],
+    init: Annotated[bool, typer.Option("--init", help="Write a file that runs as it stands.")] = False,
+    new_key: Annotated[bool, typer.Option("--new-key", help="Make an API key and its hash.")] = False,
+) -> None:
+    """Decide over HTTP, remember every decision, and learn when feedback comes."""
+    with errors_in_one_line():
+        from postserve.service.serving import serve_or_prepare
+
+        serve_or_prepare(experiment, init=init, new_key=new_key)
+
+
+@app.command()
+def rebuild(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's file, in TOML.")],
+) -> None:
+    """Learn a service's log from its beginning, and compare with the snapshots."""
+    console = Console()
+    with errors_in_one_line():
+        from postserve.service.serving import rebuild_and_show
+
+        if not rebuild_and_show(experiment, console):
+            raise typer.Exit(1)
+
+
 @app.command("list")
 def list_figures() -> None:
     """Name the figures that can be reproduced."""

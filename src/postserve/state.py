@@ -76,7 +76,7 @@ class Persistent(Guarded):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to one .npz file, whole or not at all."""
-        content = _taken(self)  # the object is read here, and not while the file is written
+        content = content_of(self)  # the object is read here, and not while the file is written
         with whole_file(Path(path)) as file:
             archive.write(file, content)
 
@@ -333,7 +333,7 @@ def _copy(item: Persistent, memo: dict[int, Any]) -> Persistent:
 
 
 @one_version
-def _taken(item: Persistent) -> Arrays:
+def content_of(item: Persistent) -> Arrays:
     """Header and arrays of one version of an object: copies, so that it may go on learning."""
     header = {"format": FORMAT, "version": VERSION, "state": _describe(item)}
     arrays = {name: np.array(array, order="C") for name, array in arrays_of(item).items()}

@@ -318,3 +318,13 @@ def _completed(policy: Any, x: FloatArray, slot: int, part: FloatArray, predicte
         whole: FloatArray = policy._phi_hat.complete(x, slot, part)
         return whole
     return np.where(np.isnan(part), predicted, part)
+
+
+def is_open(policy: Any, round_id: str) -> bool:
+    """Whether a round was announced under this id, and is open."""
+    return policy._open is not None and policy._open.has(round_id)
+
+
+def named(policy: Any) -> dict[str, OpenRound]:
+    """The open rounds that have an id, by it."""
+    return {one.round_id: one for one in policy._open or () if one.round_id is not None}

@@ -1,0 +1,169 @@
+"""The model is a fold over the log: what each event teaches.
+
+A round is announced when it is served (`expect`), its map learns as parts of z come (`observe`), its arm once
+the reward is settled (`credit`), and where nothing comes of it, it is taken back (`withdraw`).
+"""
+
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from postserve import archive
+from postserve.loading import load
+from postserve.policies import open_rounds
+from postserve.service.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
+from postserve.service.rounds import Round
+from postserve.service.stores import Saved, StoreError
+from postserve.state import content_of, private
+
+
+class Model(NamedTuple):
+    """A policy that has learnt all events up to one, and its arms by name; nobody changes it any more."""
+
+    policy: Any
+    seq: int
+    arms: tuple[str, ...]
+    """By their number in the policy."""
+    retired: frozenset[str] = frozenset()
+    skipped: int = 0
+    """How many events taught nothing because the policy refused them."""
+
+    @property
+    def digest(self) -> str:
+        """Of all that was learnt."""
+        return archive.digest_of(content_of(self.policy))
+
+    @property
+    def eligible(self) -> tuple[str, ...]:
+        """The arms that can be served."""
+        return tuple(arm for arm in self.arms if arm not in self.retired)
+
+    def dump(self) -> Saved:
+        """The model as bytes: a line of JSON, and the policy's state file."""
+        head = {"arms": self.arms, "retired": sorted(self.retired), "skipped": self.skipped}
+        content, file = content_of(self.policy), io.BytesIO()
+        archive.write(file, content)
+        return Saved(
+            self.seq, archive.digest_of(content), json.dumps(head).encode() + b"\n" + file.getvalue()
+        )
+
+
+def loaded(saved: Saved) -> Model:
+    """The model from its bytes."""
+    line, _, state = saved.content.partition(b"\n")
+    head = json.loads(line)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.npz"
+        path.write_bytes(state)
+        policy = load(path)
+    return Model(policy, saved.seq, tuple(head["arms"]), frozenset(head["retired"]), head["skipped"])
+
+
+class Step(NamedTuple):
+    """An event with its place, and the round that it belongs to before and after it."""
+
+    seq: int
+    event: Event
+    before: Round
+    after: Round
+
+
+class Fold(NamedTuple):
+    """What the fold needs beside the log."""
+
+    z_names: tuple[str, ...]
+    round_at: Callable[[str, int], Round]
+    """The round of a decision before the event at a place."""
+    saved: Callable[[int], Saved | None]
+    """The snapshot at a place."""
+    keep: Callable[[Saved], None]
+    """Where a snapshot goes."""
+
+    def __call__(self, model: Model, steps: Sequence[Step]) -> Model:
+        """The model after these events; the given one stays as it is.
+
+        An event that the policy refuses teaches nothing, whatever is before and after it in the log.
+        """
+        if not steps:
+            return model
+        try:
+            return self._all(model._replace(policy=private(model.policy)), steps)
+        except Exception:  # find out which: a private copy may be left half taught
+            for step in steps:
+                try:
+                    model = self._all(model._replace(policy=private(model.policy)), [step])
+                except Exception:
+                    model = model._replace(seq=step.seq, skipped=model.skipped + 1)
+            return model
+
+    def _all(self, model: Model, steps: Iterable[Step]) -> Model:
+        for step in steps:
+            model = self._one(model, step)._replace(seq=step.seq)
+        return model
+
+    def _one(self, model: Model, step: Step) -> Model:
+        match step.event:
+            case ArmAdded(arm=arm):
+                return self._added(model, arm)
+            case ArmRetired(arm=arm):
+                return model._replace(retired=model.retired | {arm})
+            case Snapshot():
+                saved = model._replace(seq=step.seq).dump()
+                self.keep(saved)
+                back = loaded(saved)
+                return back._replace(policy=private(back.policy))
+            case Promoted(snapshot=seq):
+                return self._promoted(model, seq, step.seq)
+        if step.after.decided is not None:
+            teach(model, step.before, step.after, self.z_names)
+        return model
+
+    def _added(self, model: Model, arm: str) -> Model:
+        if arm in model.arms:
+            return model._replace(retired=model.retired - {arm})
+        model.policy.add_arm()
+        return model._replace(arms=(*model.arms, arm))
+
+    def _promoted(self, model: Model, seq: int, now: int) -> Model:
+        """The policy of a snapshot, with the arms of today and without the rounds that closed since."""
+        saved = self.saved(seq)
+        if saved is None:
+            raise StoreError(f"there is no snapshot at {seq}, wanted one that is kept")
+        policy = private(loaded(saved).policy)
+        while policy.n_arms < len(model.arms):
+            policy.add_arm()
+        for name, one in open_rounds.named(policy).items():
+            known, needed = self.round_at(name, now), _needed(policy, self.z_names)
+            if known.is_ready(needed) or known.is_void:
+                policy.withdraw(one.x, one.arm, round_id=name)
+        return model._replace(policy=policy)
+
+
+def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> None:
+    """What a policy learns as a round goes on."""
+    policy, decided, needed = model.policy, after.decided, _needed(model.policy, z_names)
+    assert decided is not None  # what has no decision teaches nothing
+    if not after.active or before.is_ready(needed):
+        return  # it was not shown yet, or all that it teaches is learnt
+    x, arm, name = decided.x, model.arms.index(decided.arm), decided.id
+    newly_served = before.decided is None or not before.active
+    if newly_served and not after.is_void:
+        policy.expect(x, arm, round_id=name)
+    known = (
+        {"round_id": name} if open_rounds.is_open(policy, name) else {}
+    )  # not if an older model was promoted since
+    whole = after.has_z(needed)
+    if needed and after.z and (newly_served or after.z != before.z) and (whole or known):
+        policy.observe(x, arm, after.z, **known)
+    if after.is_ready(needed):
+        policy.credit(x, arm, after.z if needed and whole else None, after.reward, **known)
+    elif after.is_void and known:
+        policy.withdraw(x, arm, **known)
+
+
+def _needed(policy: Any, z_names: Sequence[str]) -> Sequence[str]:
+    """The fields of z that the policy learns from."""
+    return () if policy.dim_z is None else z_names

@@ -1,0 +1,140 @@
+"""What goes over the wire, in JSON; unknown fields are refused."""
+
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct
+
+from postserve.service.rounds import Round
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class _In(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class DecideIn(_In, frozen=True):
+    """Choose an arm; the caller's id makes it safe to ask again."""
+
+    context: dict[str, Any]
+    id: Id | None = None
+    eligible: list[str] | None = None
+    deferred: bool = False
+
+
+class ContextIn(_In, frozen=True):
+    """Fields of z, all or some."""
+
+    z: dict[str, Any]
+
+
+class RewardIn(_In, frozen=True):
+    """A reward."""
+
+    reward: float
+    key: Annotated[str, Meta(max_length=200)] = ""
+
+
+class OutcomeIn(_In, frozen=True):
+    """What came to one decision, in a batch of many."""
+
+    id: Id
+    z: dict[str, Any] | None = None
+    reward: float | None = None
+    key: Annotated[str, Meta(max_length=200)] = ""
+    activate: bool = False
+
+
+class BatchIn(_In, frozen=True):
+    """Outcomes of many decisions."""
+
+    events: Annotated[list[OutcomeIn], Meta(max_length=10_000)]
+
+
+class ArmIn(_In, frozen=True):
+    """An arm's name."""
+
+    arm: Id
+
+
+class PromoteIn(_In, frozen=True):
+    """Which snapshot."""
+
+    snapshot: int
+
+
+class DecideOut(Struct, frozen=True, kw_only=True):
+    """The arm to serve."""
+
+    id: str
+    arm: str
+    propensity: float
+    propensities: dict[str, float]
+    model_version: int
+    expires: float
+    """Seconds since 1970, until when its reward is waited for."""
+    repeated: bool
+
+
+class OutcomeOut(Struct, frozen=True, kw_only=True):
+    """That feedback is kept: what the round waits for now."""
+
+    id: str
+    status: str
+    repeated: bool
+
+
+class RoundOut(Struct, frozen=True, kw_only=True):
+    """All that is known of a decision."""
+
+    id: str
+    status: str
+    x: dict[str, Any] | None
+    arm: str | None
+    propensity: float | None
+    eligible: list[str] | None
+    model_version: int | None
+    time: float | None
+    expires: float | None
+    active: bool
+    z: dict[str, Any]
+    rewards: list[float]
+    reward: float | None
+
+
+class ErrorOut(Struct, frozen=True, kw_only=True):
+    """What went wrong: a word for programs, and a sentence for people."""
+
+    error: str
+    message: str
+
+
+def status_of(known: Round, z_names: tuple[str, ...]) -> str:
+    """One word for where a round is."""
+    if known.decided is None:
+        return "parked"
+    if known.is_void:
+        return "expired"
+    if known.is_closed(z_names):
+        return "closed"
+    return "open" if known.active else "deferred"
+
+
+def round_out(name: str, known: Round, z_names: tuple[str, ...]) -> RoundOut:
+    """A round as the caller sees it."""
+    decided = known.decided
+    return RoundOut(
+        id=name,
+        status=status_of(known, z_names),
+        x=None if decided is None else decided.x,
+        arm=None if decided is None else decided.arm,
+        propensity=None if decided is None else decided.propensity,
+        eligible=None if decided is None else decided.eligible,
+        model_version=None if decided is None else decided.version,
+        time=None if decided is None else decided.time,
+        expires=None if decided is None else decided.due,
+        active=known.active,
+        z=known.z,
+        rewards=[each.reward for each in known.rewards],
+        reward=known.reward,
+    )
