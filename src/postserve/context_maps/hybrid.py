@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.changes import Effect, beside, one_version, replaced_by, whole
+from postserve.context_maps.announced import Announced
 from postserve.context_maps.base import TaughtByArm, axes_of, context_rows
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
@@ -198,6 +199,13 @@ class HybridMap(TaughtByArm):
             raise InvalidInput(f"x is {x!r} with arm {arm}, wanted one that was announced by expect()")
         self._learnt = self._learnt._replace(widths=pending.withdraw(widths, place, f))
         self._follow()
+
+    def _has_announced(self, rounds: Sequence[Announced]) -> bool:
+        """Whether all of these could be taken back."""
+        _, places, widths = self._learnt
+        rows = [self._f(x[None])[0] for x, _ in rounds]  # one by one, as they were announced
+        at = [places.get(arm, UNSEEN) for _, arm in rounds]
+        return isinstance(widths, PendingModels) and widths.has_all(at, rows)
 
     def settled(self) -> "HybridMap":
         """The map as if nothing were announced, to read from."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from postserve import confidence
 from postserve.changes import Effect, one_version, whole
+from postserve.context_maps.announced import Announced
 from postserve.context_maps.base import SharedMap, axes_of, share_out
 from postserve.context_maps.features import Features, check_probe, count_features, feature_rows, probe
 from postserve.errors import InvalidInput
@@ -186,6 +187,11 @@ class RidgeMap(RegressionMap):
             raise InvalidInput(f"x is {x!r} with arm {arm}, wanted one that was announced by expect()")
         self._widths = pending.withdraw(self._widths, 0, f)
         self._follow()
+
+    def _has_announced(self, rounds: Sequence[Announced]) -> bool:
+        """Whether all of these could be taken back."""
+        rows = [_f(self, x[None])[0] for x, _ in rounds]  # one by one, as they were announced
+        return isinstance(self._widths, PendingModels) and self._widths.has_all([0] * len(rows), rows)
 
     def settled(self) -> "RidgeMap":
         """The map as if nothing were announced, to read from."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from postserve.changes import Effect, learning, one_version, whole
 from postserve.context_maps import rounds_out
+from postserve.context_maps.announced import Announced, has_announced
 from postserve.context_maps.base import TaughtByArm, commit_in, context_rows, spread_of
 from postserve.context_maps.best import probes_of
 from postserve.context_maps.features import check_probe
@@ -182,6 +183,20 @@ class StagedMap(MadeOfMaps, TaughtByArm):
             got = f"x is {x!r} with arm {arm} and z {z!r}"
             raise InvalidInput(f"{got}, wanted one that was announced by expect()")
         self._take_back(one)
+
+    def _has_announced(self, rounds: Sequence[Announced]) -> bool:
+        """Whether all of these could be taken back."""
+        left, found = copy.deepcopy(self._out), []
+        for x, arm, *part in rounds:
+            one = left.take(x, arm, self._known_part(part[0] if part else None))
+            if one is None:
+                return False
+            found.append(one)
+        return all(
+            has_announced(each, [(one.inputs(each.dim_x), one.arm) for one in found if one.counted[k]])
+            for k, each in enumerate(self.maps)
+            if isinstance(each, CountsPending)
+        )
 
     def settled(self) -> "StagedMap":
         """The map as if nothing were announced, to read from."""

@@ -9,7 +9,7 @@ announced rows, however many these are.
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -200,6 +200,11 @@ class PendingModels(Generic[M]):
     def has(self, model: int, u: FloatArray) -> bool:
         """Whether such a row is announced."""
         return model in self._sums and _key(u) in self._sums[model].rows
+
+    def has_all(self, models: Sequence[int], U: Sequence[FloatArray]) -> bool:
+        """Whether such rows are announced, each as often as it is asked for."""
+        wanted = Counter((model, _key(u)) for model, u in zip(models, U, strict=True))
+        return all(at in self._sums and self._sums[at].rows[key] >= n for (at, key), n in wanted.items())
 
     def withdraw(self, model: int, u: FloatArray) -> None:
         """A row that was announced is no more: it was learnt, or nothing will come of it."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from postserve.changes import Effect, Guarded, beside, changed, commit, replaced_by, shallow
+from postserve.context_maps.announced import has_announced
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.context_maps.hybrid import HybridMap
 from postserve.context_maps.staged import StagedMap
@@ -61,11 +62,6 @@ class PhiHat:
     def is_one_for_all(self) -> bool:
         """Whether all arms get the same answer, so that many rounds can be predicted at once."""
         return self._for_all is not None
-
-    @property
-    def counts_pending(self) -> bool:
-        """Whether announced rounds count in the map's radius."""
-        return self._counts_pending is not None
 
     def predict(self, x: FloatArray, slots: IntArray) -> FloatArray:
         """phi_hat(x): one row per slot, or one vector for all of them."""
@@ -218,6 +214,11 @@ class PhiHat:
         """What `expect` announced is over."""
         if self._counts_pending is not None:
             self._counts_pending.withdraw(*self._announced(x, slot, part))
+
+    def has_announced(self, rounds: Iterable[tuple[FloatArray, int, FloatArray | None]]) -> bool:
+        """Whether the map, if it counts announced rounds, counts all of these."""
+        told = [self._announced(*one) for one in rounds]
+        return self._counts_pending is None or has_announced(self._counts_pending, told)
 
     def remember(self, rounds: Iterable[tuple[FloatArray, int, FloatArray | None]]) -> None:
         """Take over announced rounds of a state in which a map of stages did not count any."""

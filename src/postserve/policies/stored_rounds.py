@@ -1,12 +1,10 @@
 """Announced rounds as named arrays."""
 
-import copy
 import json
 from typing import Any, cast
 
 import numpy as np
 
-from postserve.errors import InvalidInput
 from postserve.policies.open_round import OpenRound, OpenRounds
 from postserve.policies.open_rounds import count
 from postserve.state import Arrays, Stored
@@ -68,7 +66,8 @@ def restore(policy: Any, stored: Stored) -> None:
         count(policy, one)
     if policy._phi_hat is not None:
         policy._phi_hat.remember(_out_of_map(policy))
-    stored.require(_map_has_all(policy), "open_x", "rounds of which the map has those whose z is out")
+    agree = policy._phi_hat is None or policy._phi_hat.has_announced(_out_of_map(policy))
+    stored.require(agree, "open_x", "rounds of which the map has those whose z is out")
 
 
 def _round_ids(stored: Stored, n: int) -> list[str | None]:
@@ -83,19 +82,6 @@ def _round_ids(stored: Stored, n: int) -> list[str | None]:
     right = right and all(isinstance(each, str) and each for each in given) and len(set(given)) == len(given)
     stored.require(right, "open_ids", "for each round another non-empty str, or null")
     return cast(list[str | None], found)
-
-
-def _map_has_all(policy: Any) -> bool:
-    """Whether every round whose z is out can be taken back from the map, if it counts them."""
-    if policy._phi_hat is None or not policy._phi_hat.counts_pending:
-        return True
-    phi_hat = copy.deepcopy(policy._phi_hat)
-    try:
-        for announced in _out_of_map(policy):
-            phi_hat.withdraw(*announced)
-    except InvalidInput:
-        return False
-    return True
 
 
 def _out_of_map(policy: Any) -> list[tuple[FloatArray, int, FloatArray | None]]:
