@@ -34,7 +34,8 @@ def go_on(item: Any, came: list[Feedback]) -> None:
     arm = arm if arm in arms else arms[0]
     if hasattr(item, "select"):
         item.update_batch([x], [arm], [z], [reward])  # which takes the steps that `update` does
-        choose(item, x if getattr(item, "arms", ()) else x[None], z, rng)
+        one_row = getattr(item, "arms", ())  # for all arms; a decision set has one per candidate
+        choose(item, x if one_row else x[None], z if one_row else z[None], rng)
     else:
         teach(item, (x, arm, z, reward))
 
@@ -110,8 +111,8 @@ def answers(item: Any, came: list[Feedback]) -> list[Any]:
     found = [item.arms, getattr(item, "weights", 0.0), getattr(item, "pulls", 0.0)]
     phi_hat = getattr(item, "context_map", None)
     for x, _, z, _ in came[-3:]:
-        seen = x if item.arms else np.stack([x, -x, 2.0 * x])
-        found.append(chances(item, seen, z))
+        seen, shown = (x, z) if item.arms else (np.stack([x, -x, 2.0 * x]), np.stack([z, z, -z]))
+        found.append(chances(item, seen, shown))
         if phi_hat is not None and getattr(item, "x_features", None) is None:
             found += [ask(phi_hat, x) for ask in _questions(phi_hat)]
     return found
