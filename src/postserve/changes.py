@@ -1,17 +1,19 @@
 """Changes that are whole, and readings of one version.
 
 A verb that changes an object first prepares: all that can fail is computed beside what is there, as a list of
-effects. `commit` then carries them all out in one call of compiled code, in which neither a signal nor
-another thread can come between two of them. So an object is always as it was before a verb or as it is after
-it. An effect is one of two: a kernel with its arguments, or attributes that get new values, which may be all
-those of a copy that was changed in its place (`whole`).
+effects. `commit` then carries them all out in one call of compiled code, in which no signal can come between
+two of them. So an object is always as it was before a verb or as it is after it. An effect is one of two: a
+kernel with its arguments, or attributes that get new values, which may be all those of a copy that was
+changed in its place (`whole`).
 
-A learner holds the object's lock, and a second one is refused (`Busy`). Readers need no lock: they look at
-the version before and after, and read again if it has changed meanwhile.
+A learner holds the object's lock, and a second one is refused (`Busy`). Readers need no lock: they note the
+version, read, and read again if a change has begun since (`counted`). Threads can switch in the middle of a
+commit too, as what an effect replaces may have a finalizer in Python, or start the garbage collector.
 """
 
 import copy
 import threading
+import time
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from inspect import isfunction
@@ -32,15 +34,19 @@ TRIES = 8
 """After so many readings that a change came between, a reader takes the lock."""
 
 
+PATIENCE = 60.0
+"""Seconds after which a change that has begun, and does not end, is taken to have failed."""
+
+
 class Guard:
     """Who changes an object, how often it was changed, and whether it is a copy that nobody else can see."""
 
-    __slots__ = ("beside", "holder", "lock", "original", "version")
+    __slots__ = ("begun", "beside", "holder", "lock", "original", "version")
 
     def __init__(self, version: int = 0) -> None:
         self.lock = threading.Lock()
         self.holder = 0  # the thread that learns; negative if it reads
-        self.version = version
+        self.version = self.begun = version  # changes that are complete, and those that have begun
         self.beside = False
         self.original: object = None  # which a copy will take the place of
 
@@ -105,6 +111,10 @@ class Guarded:
         """What it reads that may be a user's own."""
         return ()
 
+    def _changed_within(self) -> Iterable[Any]:
+        """The parts that its changes change too."""
+        return self._parts()
+
     def _copy_to_change(self) -> Any:
         """A copy that shares nothing that verbs change in place."""
         return copy.deepcopy(self)
@@ -139,9 +149,24 @@ def replaced_by(item: Any, twin: Any) -> Effect:
     return partial(vars(item).update, {name: value for name, value in vars(twin).items() if name != GUARD})
 
 
-def changed(guard: Guard) -> Effect:
-    """The effect that the version is the next one."""
-    return partial(setattr, guard, "version", guard.version + 1)
+def counted(guard: Guard, effects: Iterable[Effect]) -> list[Effect]:
+    """The effects of one change, between those that count it.
+
+    Readers note `version`, then read, then compare it with `begun`: equal numbers say that the last change
+    was complete before they began, and that no other has begun since.
+    """
+    after = guard.version + 1
+    begins = partial(setattr, guard, "begun", after)
+    # Twice, as a reader whose patience ended may have declared it over.
+    return [begins, *effects, begins, partial(setattr, guard, "version", after)]
+
+
+def over(item: Guarded) -> None:
+    """No change of an object and its parts is under way any more: one that had begun has failed."""
+    item._guard.begun = item._guard.version
+    for part in item._changed_within():
+        if isinstance(part, Guarded):
+            over(part)
 
 
 def learning(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -196,7 +221,7 @@ def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **op
     if (guard := item._guard).beside:
         version = guard.version
         result = step(item, *args, **options)
-        guard.version = version + 1  # one change, whatever the step has counted
+        guard.version = guard.begun = version + 1  # one change, whatever the step has counted
         return result
     made: list[Guard] = []
     memo: dict[Any, Any] = {GUARD: made}  # where the guards of its parts are found
@@ -204,7 +229,7 @@ def change(item: S, step: Callable[Concatenate[S, P], R], /, *args: P.args, **op
     twin._guard.original = item
     result = step(twin, *args, **options)
     in_sight = (partial(setattr, guard, "beside", False) for guard in made)
-    commit([replaced_by(item, twin), *in_sight, changed(item._guard)])
+    commit(counted(item._guard, [replaced_by(item, twin), *in_sight]))
     return result
 
 
@@ -235,11 +260,45 @@ def one_version(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[
             try:
                 result = method(self, *args, **options)
             except Exception:
-                if guard.version == version:
+                if guard.begun == version:
                     raise
             else:
-                if guard.version == version:
+                if guard.begun == version:
                     return result
-        with guard.lock: return as_holder(guard, -get_ident(), method, self, *args, **options)  # noqa: E701 # fmt: skip
+        return with_patience(guard, method, self, *args, **options)[0]
 
     return verb
+
+
+def with_patience(
+    guard: Guard, method: Callable[Concatenate[S, P], R], item: S, /, *args: P.args, **options: P.kwargs
+) -> tuple[R, int]:
+    """A reading and its version, while learners are kept out: for readers that they left no time."""
+    if guard.holder == get_ident():  # a user's own part reads what it is about to change
+        return method(item, *args, **options), guard.version
+    if guard.holder == -get_ident():  # a reading within a reading
+        return _until_whole(guard, method, item, *args, **options)
+    reading = partial(_until_whole, guard, method, item, *args, **options)
+    with guard.lock: return as_holder(guard, -get_ident(), reading)  # noqa: E701 # fmt: skip
+
+
+def _until_whole(
+    guard: Guard, method: Callable[Concatenate[S, P], R], item: S, /, *args: P.args, **options: P.kwargs
+) -> tuple[R, int]:
+    """Read until no change comes between: what the object is a part of may still have a learner."""
+    known, since = guard.version, time.monotonic()
+    while True:
+        version = guard.version
+        if version != known:
+            known, since = version, time.monotonic()
+        elif time.monotonic() > since + PATIENCE:
+            guard.begun = version  # it was interrupted twice: in a change, and while that was undone
+        try:
+            result = method(item, *args, **options)
+        except Exception:
+            if guard.begun == version:
+                raise
+        else:
+            if guard.begun == version:
+                return result, version
+        time.sleep(1e-4)

@@ -10,6 +10,7 @@ import copy
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, Unpack, get_args, get_origin
@@ -29,6 +30,8 @@ P = TypeVar("P", bound="Persistent")
 FORMAT = "postserve"
 VERSION = 3
 HEADER = "header"
+WHOLE = "whole"
+"""Where a copy in progress says what it is of; its parts are of the same version."""
 UNPROVEN_SIZE = 2**16
 """Sizes up to this may be set without an array of that size, as those of an untaught policy are."""
 
@@ -81,7 +84,7 @@ class Persistent(Guarded):
             archive.write(file, content)
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> "Persistent":
-        if len(memo) > (GUARD in memo):  # a part of what is copied
+        if WHOLE in memo:  # a part of what is copied
             return _copy(self, memo)
         found = _copies(self, memo)
         memo.update(found)
@@ -98,12 +101,17 @@ class Persistent(Guarded):
         return twin
 
 
-def constructor_arguments(cls: Any) -> dict[str, Any]:
+def constructor_arguments(cls: Any) -> Mapping[str, Any]:
     """The names and defaults of a constructor's arguments.
 
     ``**options`` stands for the options it is typed with (``Unpack[…]``), and otherwise for the arguments of
     the next constructor.
     """
+    return _constructor_arguments(cls)
+
+
+@cache
+def _constructor_arguments(cls: Any) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for base in cls.__mro__:
         if "__init__" not in vars(base):
@@ -317,10 +325,11 @@ def _class_name(cls: type) -> str:
 
 
 @one_version
-def _copies(item: Persistent, memo: dict[int, Any]) -> dict[int, Any]:
+def _copies(item: Persistent, memo: dict[Any, Any]) -> dict[Any, Any]:
     """Copies of one version of an object and of its parts, by their ids."""
-    found = dict(memo)
+    found: dict[Any, Any] = {**memo, WHOLE: item}
     _copy(item, found)
+    del found[WHOLE]
     return found
 
 

@@ -37,6 +37,8 @@ from postserve.conformance.tools import close, learnt
 from postserve.errors import Busy
 
 X, Z, ARMS = 3, 2, 4
+SUMS = ("dense_gram", "dense_moment", "dense_weights", "row_u", "row_y")
+"""What rounding alone changes when a cache is renewed."""
 POLICIES: dict[str, Callable[[], Any]] = {
     "RidgeMap": lambda: PoLinUCB(ARMS, RidgeMap(X, Z)),
     "PerArmMap": lambda: PoLinUCB(ARMS, PerArmMap(RidgeMap(X, Z)), optimism="posterior"),
@@ -199,9 +201,7 @@ def beside_a_learner(
         thread.join()
     failures += [why for each in seen if (why := no_version(each, learner))]
     for first, last, path in files:
-        arrays = learnt(load(path))
-        versions = [learner.saved[v] for v in range(first, last + 1) if v in learner.saved]
-        if not any(equal(arrays, version) for version in versions):
+        if not is_one_of(learnt(load(path)), learner.saved, first, last):
             failures.append(f"{path.name} is none of the versions {first} to {last}")
     counts = f"{len(learner.versions)} versions, {len(seen)} readings, {len(files)} files"
     if failures:
@@ -229,6 +229,20 @@ def alike(one: dict[int, float], other: dict[int, float]) -> bool:
 
 def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def is_one_of(found: dict[str, Any], versions: dict[int, Any], first: int, last: int) -> bool:
+    """Whether what was found is a version that was recorded, or the one before it: if caches had lost digits,
+    these were renewed in the version after it, before anybody could record it.
+    """
+    between = range(first, last + 1)
+    if any(v in versions and equal(found, versions[v]) for v in between):
+        return True
+    return any(settles_to(found, versions[v + 1]) for v in between if v not in versions and v + 1 in versions)
+
+
+def settles_to(found: dict[str, Any], settled: dict[str, Any]) -> bool:
+    return all(close(found[name], settled[name], 1e-6) for name in settled if name.endswith(SUMS))
 
 
 def two_learners(name: str, seed: int) -> str:

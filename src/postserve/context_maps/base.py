@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from postserve.changes import (
     Effect,
+    Guarded,
     beside,
-    changed,
     commit,
+    counted,
     learning,
     lost_a_cache,
     one_version,
+    over,
     replaced_by,
 )
 from postserve.errors import InvalidInput
@@ -30,18 +32,30 @@ from postserve.validation import context, generator, integer, vector
 def prepared(phi_hat: ContextMap, x: FloatArray, arm: int, z: FloatArray) -> list[Effect]:
     """The effects of `update`, ours or a user's, which is one that may fail: it must come first."""
     if isinstance(phi_hat, SharedMap) and phi_hat.answers_alike:
-        return phi_hat._prepare(x, z)
+        return counted(phi_hat._guard, phi_hat._prepare(x, z))
     if isinstance(phi_hat, TaughtByArm) and phi_hat._keeps_update:
-        return phi_hat._prepare_for(x, arm, z)
-    return [partial(phi_hat.update, x, arm, z)]
+        return counted(phi_hat._guard, phi_hat._prepare_for(x, arm, z))
+    count = counted(phi_hat._guard, ()) if isinstance(phi_hat, Guarded) else []
+    return [partial(phi_hat.update, x, arm, z), *count]
+
+
+def cannot_fail(phi_hat: ContextMap) -> bool:
+    """Whether no update of a user's own is among the effects of learning a pair."""
+    if isinstance(phi_hat, SharedMap):
+        return phi_hat.answers_alike
+    ours = isinstance(phi_hat, TaughtByArm) and phi_hat._keeps_update
+    return ours and all(cannot_fail(part) for part in cast(TaughtByArm, phi_hat)._parts())
 
 
 def commit_in(phi_hat: "SharedMap | TaughtByArm", effects: list[Effect]) -> None:
     """Carry out the effects of learning a pair."""
     try:
-        if lost_a_cache(commit([*effects, changed(phi_hat._guard)])):
+        if lost_a_cache(commit(counted(phi_hat._guard, effects))):
             _settle(phi_hat)
-    except BaseException:  # an interrupt between the effects and what must follow them
+    except (
+        BaseException
+    ):  # an interrupt between the effects and what must follow them, or a user's map failed
+        over(phi_hat)
         _settle(phi_hat)
         raise
 
@@ -49,7 +63,7 @@ def commit_in(phi_hat: "SharedMap | TaughtByArm", effects: list[Effect]) -> None
 def _settle(phi_hat: "SharedMap | TaughtByArm") -> None:
     """Renew the caches that can no longer be trusted."""
     if effects := phi_hat._settling():
-        commit([*effects, changed(phi_hat._guard)])
+        commit(counted(phi_hat._guard, effects))
 
 
 class TaughtByArm(Persistent, abstract=True):

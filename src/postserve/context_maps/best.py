@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Effect, commit, one_version, replaced, replaced_by, shallow, whole
+from postserve.changes import Effect, commit, lost_a_cache, one_version, replaced, replaced_by, shallow, whole
 from postserve.context_maps.base import SharedMap, TaughtByArm, spread_of
 from postserve.context_maps.features import check_probe, probe
 from postserve.context_maps.members import MadeOfMaps
@@ -161,7 +161,8 @@ class BestMap(MadeOfMaps, SharedMap, TaughtByArm):
         return cast(SharedMap, self.best)._deviations(X, size, rng)
 
     def _learn(self, x: FloatArray, z: FloatArray) -> None:
-        commit(self._prepare_for(x, 0, z))
+        if lost_a_cache(commit(self._prepare_for(x, 0, z))):
+            commit(self._settling())
 
     @fast_path
     def _prepare(self, x: FloatArray, z: FloatArray) -> list[Effect]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from postserve.changes import Effect, Guarded, changed, whole
-from postserve.context_maps.base import SharedMap, TaughtByArm, prepared
+from postserve.changes import Effect, Guarded, counted, whole
+from postserve.context_maps.base import SharedMap, TaughtByArm, cannot_fail, prepared
 from postserve.errors import InvalidInput
 from postserve.protocols import ContextMap, Forgets, HoldsArms, RefitsPrior
 from postserve.types import FloatArray
@@ -24,8 +24,8 @@ class MadeOfMaps(Guarded):
         ours, theirs = [], []
         for i, (x, arm, z) in pairs.items():
             each = self.maps[i]
-            if isinstance(each, SharedMap | TaughtByArm):
-                ours += [*prepared(each, x, arm, z), changed(each._guard)]
+            if cannot_fail(each):
+                ours += prepared(each, x, arm, z)
             else:
                 theirs.append(partial(_teach, i, each, x, arm, z))
         return theirs + ours
@@ -36,7 +36,7 @@ class MadeOfMaps(Guarded):
     def _settling(self) -> list[Effect]:
         ours = [each for each in self.maps if isinstance(each, SharedMap | TaughtByArm)]
         found = [(each, effects) for each in ours if (effects := each._settling())]
-        return [effect for each, effects in found for effect in (*effects, changed(each._guard))]
+        return [effect for each, effects in found for effect in counted(each._guard, effects)]
 
     @whole
     def remove_arm(self, arm: int) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Effect, changed, commit, learning, one_version, replaced, whole
+from postserve.changes import Effect, commit, counted, learning, one_version, replaced, whole
 from postserve.context_maps.base import SharedMap, TaughtByArm, context_rows, lengths, prepared, spread_of
 from postserve.context_maps.best import BestMap
 from postserve.context_maps.running_mean import RunningMean
@@ -129,6 +129,9 @@ class PerArmMap(TaughtByArm):
     def _parts(self) -> Iterable[ContextMap]:
         return (self.template,)
 
+    def _changed_within(self) -> Iterable[ContextMap]:
+        return (self.template, *self._maps.values())
+
     def _is_new(self, arm: int) -> bool:
         """Whether an arm has too few z for its map to know its error, and nothing else says it."""
         if self._pairs is None or _is_taught(self.template):
@@ -187,7 +190,7 @@ class PerArmMap(TaughtByArm):
             for each in (self._maps, self._pairs or {})
         )
         left = {"_maps": maps} if self._pairs is None else {"_maps": maps, "_pairs": pairs}
-        commit([replaced(self, **left), changed(self._guard)])
+        commit(counted(self._guard, [replaced(self, **left)]))
 
     @whole
     def refit_prior(self) -> None:

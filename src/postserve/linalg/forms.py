@@ -125,13 +125,17 @@ def remove(storage: Storage, model: int) -> Storage:
 
 
 def make_dense(storage: Storage, model: int) -> Storage:
-    """Give a model the dense form."""
+    """Storage in which a model has the dense form; the given one stays as it is.
+
+    They share the matrices, of which the model gets a place that nobody had.
+    """
     if storage.place[model] >= 0:
         return storage
     room, used = len(storage.owner), int(storage.counts[DENSE_COUNT])
+    storage = _apart(storage)
     if used == room:
         room = min(max(4, 2 * room), len(storage.place))
-        storage = _apart(storage)._replace(
+        storage = storage._replace(
             symmetric=_grown(storage.symmetric, used, room),
             vectors=_grown(storage.vectors, used, room),
             owner=_grown(storage.owner[None], used, room)[0],
@@ -264,9 +268,12 @@ def _restored_full(stored: Stored, n_models: int, dim: int, outputs: int) -> Sto
 
 
 def _apart(storage: Storage) -> Storage:
-    """Copy places, links and counts, so that the old ones stay as they are until they are replaced."""
+    """Copy places, owners, links and counts: the old ones stay as they are until they are replaced."""
     return storage._replace(
-        place=storage.place.copy(), links=storage.links.copy(), counts=storage.counts.copy()
+        place=storage.place.copy(),
+        owner=storage.owner.copy(),
+        links=storage.links.copy(),
+        counts=storage.counts.copy(),
     )
 
 

@@ -265,9 +265,9 @@ class HybridModels(HasFrame):
             return None
         root, errors = np.sqrt(1.0 / (1.0 + q)), value - own.weights_of(one)[0] @ row
         return [
-            own.learning(model, u, y),
+            *own.learning(model, u, y),
             replaced(self, _rows_since_renewal=rows),
-            self.shared.learning(0, root * own.ridge * v, root * errors),
+            *self.shared.learning(0, root * own.ridge * v, root * errors),
         ]
 
     def prepare(self, model: int, u: FloatArray, y: FloatArray) -> list[Effect]:

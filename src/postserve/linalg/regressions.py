@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from postserve.changes import Effect, replaced, replaced_by, shallow
+from postserve.changes import Effect, commit, replaced, replaced_by, shallow
 from postserve.linalg import bulk, forms, reading
 from postserve.linalg.cholesky import factorise, factorise_all
 from postserve.linalg.frame import Shift, moved, parts_of, possible_moment
@@ -259,24 +259,28 @@ class Regressions:
         Scratch of `learning_size` begins with A^{-1} u then. A row without its constant, here and below, is
         not in the frame yet.
         """
-        q, sound = self.learning(model, u, y, work)()
+        q, sound = commit(self.learning(model, u, y, work))[-1]
         if not sound:
             self.refactorise_one(model)
         return float(q)
 
-    def learning(self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None) -> Effect:
-        """The effect of `learn` without a factorisation: returns q, and whether the cache can be trusted.
+    def learning(
+        self, model: int, u: FloatArray, y: FloatArray, work: FloatArray | None = None
+    ) -> list[Effect]:
+        """The effects of `learn` without a factorisation.
 
-        Room for the row is made now, which is no change: forms are invisible from outside.
+        The last one returns q, and whether the cache can be trusted. Room for the row is made beside what is
+        there: copies and files show the form that a model has.
         """
         storage = self.storage
         if storage.place[model] < 0:
-            storage = self.storage = _with_room(self.storage, model, 1, self.most_rows)
+            storage = _with_room(storage, model, 1, self.most_rows)
         if work is None:
             work = _work
             if len(work) < self.learning_size:
                 work = _more_work(self.learning_size)
-        return partial(kernels.learn, model, u, y, work, storage.where)
+        learns = partial(kernels.learn, model, u, y, work, storage.where)
+        return [learns] if storage is self.storage else [replaced(self, storage=storage), learns]
 
     def settling(self) -> list[Effect]:
         """The effects of renewing the caches that can no longer be trusted; none if all can."""
@@ -429,7 +433,7 @@ def _only_model(rows: int) -> IntArray:
 
 
 def _with_room(storage: Storage, model: int, rows: int, most_rows: int) -> Storage:
-    """Make room for more rows of a model, in the dense form if they are too many."""
+    """Storage with room for more rows of a model, in the dense form if they are too many."""
     if storage.tally[model, AGE] + rows > most_rows:
         return forms.make_dense(storage, model)
     return forms.with_room_for_rows(storage, rows)

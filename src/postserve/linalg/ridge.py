@@ -116,7 +116,7 @@ class RidgeModels(HasFrame, Regressions):
         if frame is None or frame.started:
             quiet = not prior.evidence or self.storage.counts.item(UPDATES) < prior.quiet_until
             if quiet or not prior.is_due(self, u, y):
-                return [self.learning(model, u, y)]
+                return self.learning(model, u, y)
         return on_a_copy(self, RidgeModels.update, model, u, y)
 
     def prepare_batch(self, models: IntArray, U: FloatArray, Y: FloatArray) -> list[Effect]:

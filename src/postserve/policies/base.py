@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from postserve.changes import Work, change, learning, one_version, replaced_by, shallow, whole
+from postserve.changes import Work, change, learning, one_version, over, replaced_by, shallow, whole
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies import changing, open_rounds, stored_rounds
@@ -322,10 +322,12 @@ class BasePolicy(HasSteps, abstract=True):
         guard = self._guard
         work.append(partial(setattr, guard, "version", guard.version + 1))
         try:
+            guard.begun = guard.version + 1  # as `counted` does
             for result in list(map(call, work)):  # as `commit` does
                 if type(result) is tuple and not result[1]:
                     changing.settle(self)
-        except BaseException:  # an interrupt between the effects and what must follow them
+        except BaseException:  # an interrupt between the effects and what must follow them, or a map failed
+            over(self)
             changing.settle(self)
             raise
         work.clear()

@@ -1,11 +1,12 @@
 """Which policy, without knowing: four readings of the follow-ups learn, and the best so far decides."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from postserve.changes import changed, one_version, replaced
+from postserve.changes import counted, one_version, replaced
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import DEFAULTS, ArmModels, ArmOptions, check_options
@@ -168,8 +169,8 @@ class BestPolicy(ChoosesFromX, BasePolicy):
             surprise = _surprise(member, x, slot, z_hat, reward)
             errors[name] = self._errors[name] + min(max(surprise, least), most) ** 2
         for member in self._members.values():
-            member._credit(x, slot, z, reward, z_hat)
-            self._work.append(changed(member._guard))
+            with self._counted(member):
+                member._credit(x, slot, z, reward, z_hat)
         judged = {}
         if self._learnt:  # before the first reward no member knows the level of rewards
             judged = {"_errors": errors, "_judged": self._judged + 1.0}
@@ -194,7 +195,15 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     def _add_arm(self) -> None:
         for member in self._members.values():
-            member._add_arm()
+            with self._counted(member):
+                member._add_arm()
+
+    @contextmanager
+    def _counted(self, member: Member) -> Iterator[None]:
+        """What is prepared in the block is a change of a member."""
+        before = len(self._work)
+        yield
+        self._work[before:] = counted(member._guard, self._work[before:])
 
     def _remove_arm(self, slot: int) -> None:
         for member in self._members.values():

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from postserve.changes import changed, commit
+from postserve.changes import commit, counted
 
 
 def settle(policy: Any) -> None:
@@ -11,4 +11,4 @@ def settle(policy: Any) -> None:
     if policy._phi_hat is not None:
         effects += policy._phi_hat.settling()
     if effects:
-        commit([*effects, changed(policy._guard)])
+        commit(counted(policy._guard, effects))

@@ -3,12 +3,11 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 
-from postserve.changes import TRIES, Guarded, as_holder, one_version
+from postserve.changes import TRIES, Guarded, one_version, with_patience
 from postserve.errors import InvalidInput
 from postserve.linalg.kernels import models as kernels
 from postserve.linalg.kernels.models import UNDECIDED
@@ -47,14 +46,14 @@ class ChoosesFromX(Guarded, ABC):
                     seen, slots = _context(self, x, arms)
                 decision = arm_set.decision(slots, *self._pick(self._scores(seen, slots), rng))
             except Exception:
-                if guard.version == version:
+                if guard.begun == version:
                     raise
             else:
-                if guard.version == version:
+                if guard.begun == version:
                     decision.version = version
                     return decision
-        # In one line, as `as_holder` explains.
-        with guard.lock: return as_holder(guard, -get_ident(), self.select, x, rng, arms)  # noqa: E701 # fmt: skip
+        decision, decision.version = with_patience(guard, _selected, self, x, rng, arms)
+        return decision
 
     @one_version
     def propensities(self, x: Context, arms: Sequence[int] | None = None) -> FloatArray:
@@ -136,6 +135,14 @@ def _in_sequence(
         index, propensity = policy._pick(policy._scores(x, slots), rng)
         open_rounds.expect(policy, x if x.ndim == 1 else x[index], int(slots[index]))
         yield policy._arm_set.decision(slots, index, propensity)
+
+
+def _selected(
+    policy: ChoosesFromX, x: Context, rng: np.random.Generator, arms: Sequence[int] | None
+) -> Decision:
+    """`select`, without its short cut."""
+    seen, slots = _context(policy, x, arms)
+    return policy._arm_set.decision(slots, *policy._pick(policy._scores(seen, slots), rng))
 
 
 def _context(policy: ChoosesFromX, x: Context, arms: Sequence[int] | None) -> tuple[FloatArray, IntArray]:

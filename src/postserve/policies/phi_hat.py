@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from postserve.changes import Effect, Guarded, beside, changed, commit, replaced_by, shallow
+from postserve.changes import Effect, Guarded, beside, commit, counted, replaced_by, shallow
 from postserve.context_maps.announced import has_announced
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.context_maps.hybrid import HybridMap
@@ -52,7 +52,6 @@ class PhiHat:
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
         self._in_stages = self.map if isinstance(self.map, LearnsInStages) else None
-        self._guard = self.map._guard if isinstance(self.map, Guarded) else None  # whose version it tells
         self._learnt_part: FloatArray | None = None  # of the z that is about to be learnt
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
@@ -148,18 +147,13 @@ class PhiHat:
         if self._learnt_part is not None:
             return [partial(self.learn_part, x, slot, z, self._learnt_part)]
         if self._for_all is not None:
-            effects = self._for_all._prepare(x, z)
-        else:
-            effects = prepared(self.map, x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
-        if (guard := self._guard) is not None:
-            effects.append(partial(setattr, guard, "version", guard.version + 1))
-        return effects
+            return counted(self._for_all._guard, self._for_all._prepare(x, z))
+        return prepared(self.map, x, int(self._arm_set.ids_of(np.array([slot]))[0]), z)
 
     def _with(self, phi_hat: ContextMap) -> "PhiHat":
         """The same with another map of this kind."""
         twin = shallow(self)
         vars(twin).update({name: phi_hat for name, part in vars(self).items() if part is self.map})
-        twin._guard = phi_hat._guard if isinstance(phi_hat, Guarded) else None
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PhiHat":
@@ -169,12 +163,11 @@ class PhiHat:
 
     def prepare_and_learn(self, x: FloatArray, slot: int, z: FloatArray) -> tuple[list[Effect], "PhiHat"]:
         """The effects, and a copy that has learnt."""
-        phi_hat = beside(self.map) if isinstance(self.map, Guarded) else copy.deepcopy(self.map)
-        after = self._with(phi_hat)
-        after._guard = None
+        phi_hat = self.map
+        after = self._with(beside(phi_hat) if isinstance(phi_hat, Guarded) else copy.deepcopy(phi_hat))
         commit(after.prepare(x, slot, z))
-        if self._guard is not None:
-            return [replaced_by(self.map, phi_hat), changed(self._guard)], after
+        if isinstance(phi_hat, Guarded):
+            return counted(phi_hat._guard, [replaced_by(phi_hat, after.map)]), after
         return self.prepare(x, slot, z), after
 
     @property
@@ -236,13 +229,13 @@ class PhiHat:
             return None
         twin = beside(self._for_all)
         twin._learn_batch(X, Z)
-        return [replaced_by(self._for_all, twin), changed(self._for_all._guard)]
+        return counted(self._for_all._guard, [replaced_by(self._for_all, twin)])
 
     def settling(self) -> list[Effect]:
         """The effects of renewing the caches that can no longer be trusted; none if all can."""
         if not isinstance(self.map, SharedMap | TaughtByArm) or not (effects := self.map._settling()):
             return []
-        return [*effects, changed(self.map._guard)]
+        return counted(self.map._guard, effects)
 
     def try_rows(self, X: FloatArray, slots: IntArray) -> None:
         """Raise if a row cannot be learnt from: features of x may be a caller's own function."""
