@@ -254,8 +254,8 @@ class HybridMap(TaughtByArm):
         merged._follow(rebuild=True)
         models, places, widths = merged._learnt
         if isinstance(theirs.widths, PendingModels):
-            for place, f in theirs.widths.rows():
-                widths = pending.announce(widths, int(at[place]), f)
+            out, rows = theirs.widths.rows()
+            widths = pending.announce_all(widths, at[out], rows)
         self._learnt = _Learnt(models, places, widths)
         self._forgot |= other._forgot
 

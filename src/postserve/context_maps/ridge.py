@@ -168,8 +168,7 @@ class RidgeMap(RegressionMap):
         if isinstance(self._widths, PendingModels):
             self._widths.rebuild()
         if isinstance(other._widths, PendingModels):
-            for model, f in other._widths.rows():
-                self._widths = pending.announce(self._widths, model, f)
+            self._widths = pending.announce_all(self._widths, *other._widths.rows())
 
     @whole
     def expect(self, x: npt.ArrayLike, arm: int) -> None:

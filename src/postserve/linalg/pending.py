@@ -2,19 +2,22 @@
 
 A row that is learnt at its mean moves no mean, and narrows the widths as any row does. So means and weights
 are read from the regressions themselves, and widths from a twin of them with the announced rows too: the
-posterior covariance under the prior in force, also where models share weights or a level. The twin follows
-what the regressions learn: a model that has changed is factorised anew, from its sums and the sum of its
-announced rows, however many these are.
+posterior covariance under the prior in force, also where models share weights or a level. When it is next
+read, the twin follows what the regressions have learnt: a model that has changed is factorised anew, once for
+all that it has learnt, from its sums and the sum of its announced rows, however many these are.
 """
 
 import copy
+import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from postserve.changes import shallow
+from postserve.layered import Layered
 from postserve.linalg import forms
 from postserve.linalg.frame import Shift, moved
 from postserve.linalg.hybrid import HybridModels
@@ -36,7 +39,7 @@ class RowSum:
 
     def __init__(self, mark: object = None, *, framed: bool) -> None:
         self.mark = mark  # of the one that may change it
-        self.rows: Counter[bytes] = Counter()
+        self.rows: Layered[bytes, int] = Layered()  # how often each is there
         self.count = 0
         self._framed = framed
         self._origin = self._gram = self._peak = np.empty(0)
@@ -45,12 +48,13 @@ class RowSum:
     def copy(self, mark: object) -> "RowSum":
         """One that may be changed apart from this one."""
         twin = shallow(self)
-        twin.mark, twin.rows, twin._gram = mark, Counter(self.rows), self._gram.copy()
+        twin.mark, twin.rows, twin._gram = mark, copy.copy(self.rows), self._gram.copy()
         return twin
 
     def add(self, u: FloatArray) -> None:
         """One more row."""
-        self.rows[_key(u)] += 1
+        key = _key(u)
+        self.rows[key] = self.rows.get(key, 0) + 1
         self.count += 1
         if self.count == 1:
             self._renew()
@@ -58,6 +62,14 @@ class RowSum:
             row = self._from_origin(u)
             self._gram += row[:, None] * row
             self._peak = np.maximum(self._peak, self._gram.diagonal())
+
+    def add_all(self, U: FloatArray) -> None:
+        """Many more rows, at the price of a matrix product."""
+        counts = dict(self.rows)
+        for key in map(bytes, U + 0.0):  # as `_key`
+            counts[key] = counts.get(key, 0) + 1
+        self.rows, self.count = Layered(counts), self.count + len(U)
+        self._renew()
 
     def take(self, u: FloatArray) -> None:
         """One row less. The sum is renewed once half of its rows are gone, so that errors cannot add up."""
@@ -80,13 +92,15 @@ class RowSum:
         shift = Shift(np.append(centre[:-1] - self._origin, 0.0), np.zeros(1))
         return moved(self._gram, np.zeros((1, dim)), np.zeros(1), shift)[0]
 
-    def each(self) -> Iterator[FloatArray]:
-        """Every row, as it was added."""
-        return (np.frombuffer(key).copy() for key in self.rows.elements())
+    def all(self) -> FloatArray:
+        """Every row, as it was added; not for an empty sum."""
+        counts = dict(self.rows)
+        each = np.frombuffer(b"".join(counts)).reshape(len(counts), -1)
+        return np.repeat(each, list(counts.values()), axis=0)
 
     def _renew(self) -> None:
-        U = np.array(list(self.each()))
-        self._origin = U[0]
+        U = self.all()
+        self._origin = U[0].copy()
         rows = self._from_origin(U)
         self._gram = rows.T @ rows
         self._peak, self._taken = self._gram.diagonal().copy(), 0
@@ -98,10 +112,29 @@ class RowSum:
         return np.concatenate([U - self._origin, np.ones((*U.shape[:-1], 1))], axis=-1)
 
 
+class _Twin(Generic[M]):
+    """A copy of models that has learnt announced rows too, and what it has not learnt yet."""
+
+    def __init__(self, models: M) -> None:
+        own = _own(models)
+        self.made: M = copy.deepcopy(models)
+        self.ridge, self.pulls = own.ridge, own.pulls.copy()  # of the models, when it was made
+        self.stale: set[int] = set()  # models that it has otherwise
+        self.taught: dict[int, FloatArray] = {}  # what models taught the shared weights, once it is known
+        self.renewals = 0
+        self.outdated = self.unusable = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Twin[M]":
+        twin = shallow(self)
+        twin.made, twin.pulls = copy.deepcopy(self.made, memo), self.pulls.copy()
+        twin.stale, twin.taught = set(self.stale), dict(self.taught)
+        return twin
+
+
 class PendingModels(Generic[M]):
     """The reading methods of `models`, with widths that count the announced rows.
 
-    Call `follow` after rows were learnt or withdrawn, before reading, and `rebuild` after other changes.
+    Call `follow` after rows were learnt, and `rebuild` after other changes. Several threads may read.
 
     >>> models = RidgeModels(n_models=1, blocks={"x": 1}, ridge=1.0)
     >>> pending = PendingModels(models)
@@ -114,24 +147,42 @@ class PendingModels(Generic[M]):
         self.models = models
         self._sums: dict[int, RowSum] = {}  # of the models that have announced rows
         self._mark = object()  # on sums that no copy has too
-        self.rebuild()
+        self._renewing = threading.RLock()  # a signal's handler may read in the middle of a renewal
+
+    @cached_property
+    def _cache(self) -> "_Twin[M]":
+        """It follows from the models and the announced rows."""
+        found = _Twin(self.models)
+        found.stale, found.outdated = set(self._sums), bool(self._sums)
+        return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PendingModels[M]":
+        with self._renewing: return self._copied(memo)  # noqa: E701 # fmt: skip # as `as_holder` explains
+
+    def _copied(self, memo: dict[int, Any]) -> "PendingModels[M]":
         twin = shallow(self)
-        twin.models, twin._twin = copy.deepcopy(self.models, memo), copy.deepcopy(self._twin, memo)
-        twin._sums, twin._pulls = dict(self._sums), self._pulls.copy()
+        twin._renewing = threading.RLock()
+        twin.models, twin._cache = copy.deepcopy(self.models, memo), copy.deepcopy(self._cache, memo)
+        twin._sums = dict(self._sums)
         self._mark, twin._mark = object(), object()
-        twin._taught, twin._stale = dict(self._taught), set(self._stale)
         return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_renewing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _renewing=threading.RLock())
 
     @property
     def count(self) -> int:
         """How many rows are announced."""
         return sum(rows.count for rows in self._sums.values())
 
-    def rows(self) -> Iterator[tuple[int, FloatArray]]:
-        """Every announced row with its model."""
-        return ((model, u) for model in sorted(self._sums) for u in self._sums[model].each())
+    def rows(self) -> tuple[IntArray, FloatArray]:
+        """The model of every announced row, and the rows."""
+        models = sorted(self._sums)
+        rows = [self._sums[model].all() for model in models]
+        return np.repeat(np.array(models, dtype=np.int64), list(map(len, rows))), np.concatenate(rows)
 
     # Reading: means from the models, widths from the twin
 
@@ -182,20 +233,24 @@ class PendingModels(Generic[M]):
 
     def draws(self, size: int, rng: np.random.Generator) -> FloatArray:
         """As `Regressions.draws`."""
-        assert isinstance(self._twin, RidgeModels)  # a hybrid regression has none
-        return self._twin.draws(size, rng)
+        twin = self._twin
+        assert isinstance(twin, RidgeModels)  # a hybrid regression has none
+        return twin.draws(size, rng)
 
     # Announced rows
 
     def announce(self, model: int, u: FloatArray) -> None:
         """A row of a model was served, and its output is out; u is not in the frame."""
-        if model not in self._sums:
-            self._sums[model] = RowSum(self._mark, framed=self.models.frame is not None)
         self._sum_to_change(model).add(u)
-        if model not in self._stale:
-            outputs = np.zeros((1, _own(self.models).n_outputs))
-            self._twin.learn_rows(np.array([model]), u[None], outputs)
-        self._taught.pop(model, None)
+        self._cache.stale.add(model)
+        self._cache.outdated = True
+
+    def announce_all(self, models: IntArray, U: FloatArray) -> None:
+        """As `announce` row by row."""
+        for model in np.unique(models).tolist():
+            self._sum_to_change(model).add_all(U[models == model])
+            self._cache.stale.add(model)
+            self._cache.outdated = True
 
     def has(self, model: int, u: FloatArray) -> bool:
         """Whether such a row is announced."""
@@ -204,14 +259,17 @@ class PendingModels(Generic[M]):
     def has_all(self, models: Sequence[int], U: Sequence[FloatArray]) -> bool:
         """Whether such rows are announced, each as often as it is asked for."""
         wanted = Counter((model, _key(u)) for model, u in zip(models, U, strict=True))
-        return all(at in self._sums and self._sums[at].rows[key] >= n for (at, key), n in wanted.items())
+        return all(
+            at in self._sums and self._sums[at].rows.get(key, 0) >= n for (at, key), n in wanted.items()
+        )
 
     def withdraw(self, model: int, u: FloatArray) -> None:
         """A row that was announced is no more: it was learnt, or nothing will come of it."""
         self._sum_to_change(model).take(u)
         if not self._sums[model].count:
             del self._sums[model]
-        self._stale.add(model)
+        self._cache.stale.add(model)
+        self._cache.outdated = True
 
     def drop(self, model: int) -> None:
         """The model was removed, with what was announced of it; later ones moved down by one."""
@@ -220,39 +278,51 @@ class PendingModels(Generic[M]):
 
     def _sum_to_change(self, model: int) -> RowSum:
         """The sum of a model's rows; one that a copy has too is copied first."""
-        if self._sums[model].mark is not self._mark:
+        if model not in self._sums:
+            self._sums[model] = RowSum(self._mark, framed=self.models.frame is not None)
+        elif self._sums[model].mark is not self._mark:
             self._sums[model] = self._sums[model].copy(self._mark)
         return self._sums[model]
 
     # The twin
 
     def follow(self) -> None:
-        """Rows were learnt or withdrawn: renew their models, or all if the prior was renewed."""
-        own = _own(self.models)
-        due = self._renewals >= REFACTORISE_EVERY * own.n_models
-        if due or own.ridge is not self._ridge or own.n_models != len(self._pulls):
-            self.rebuild()
-        else:
-            for model in self._stale.union(np.flatnonzero(own.pulls != self._pulls).tolist()):
-                self._renew(model)
-            self._stale.clear()
+        """Rows were learnt: the twin is renewed before it is read again."""
+        self._cache.outdated = True
 
     def rebuild(self) -> None:
-        """Copy the models, and then count what is announced."""
-        self._twin, own = copy.deepcopy(self.models), _own(self.models)
-        self._ridge, self._pulls, self._renewals = own.ridge, own.pulls.copy(), 0
-        self._taught: dict[int, FloatArray] = {}  # what models taught the shared weights, once it is known
-        self._stale: set[int] = set()
-        for model in self._sums:
+        """The models have changed otherwise: the twin is made anew before it is read again."""
+        self._cache.outdated = self._cache.unusable = True
+
+    @property
+    def _twin(self) -> M:
+        if self._cache.outdated:
+            with self._renewing: self._renew_all()  # noqa: E701 # fmt: skip
+        return self._cache.made
+
+    def _renew_all(self) -> None:
+        """Renew the models that learnt rows, or all if the prior was renewed too."""
+        if not self._cache.outdated:
+            return  # another thread has renewed them
+        own = _own(self.models)
+        unusable = self._cache.unusable or self._cache.renewals >= REFACTORISE_EVERY * own.n_models
+        self._cache.unusable = True  # if this is interrupted
+        if unusable or own.ridge is not self._cache.ridge or own.n_models != len(self._cache.pulls):
+            self._cache.made = copy.deepcopy(self.models)
+            self._cache.ridge, self._cache.pulls, self._cache.renewals = own.ridge, own.pulls.copy(), 0
+            self._cache.taught, self._cache.stale = {}, set(self._sums)
+        for model in self._cache.stale.union(np.flatnonzero(own.pulls != self._cache.pulls).tolist()):
             self._renew(model)
+        self._cache.stale = set()
+        self._cache.outdated = self._cache.unusable = False
 
     def _renew(self, model: int) -> None:
         """Renew one model of the twin, from the sums of its rows, learnt and announced."""
-        models, twin, one = _own(self.models), _own(self._twin), np.array([model])
+        models, twin, one = _own(self.models), _own(self._cache.made), np.array([model])
         zero_inputs = self.models.prior.zero_inputs[: models.dim]
-        hybrid = isinstance(self._twin, HybridModels)
-        if hybrid and model not in self._taught:
-            self._taught[model] = taught_by(twin, model, zero_inputs).gram
+        hybrid = isinstance(self._cache.made, HybridModels)
+        if hybrid and model not in self._cache.taught:
+            self._cache.taught[model] = taught_by(twin, model, zero_inputs).gram
         storage = twin.storage = forms.make_dense(twin.storage, model)
         place, gram, count = storage.place[model], models.gram_of(one)[0], 0
         if model in self._sums:
@@ -262,14 +332,14 @@ class PendingModels(Generic[M]):
         storage.tally[model, PULLS] = models.pulls[model] + count
         storage.tally[model, SQUARES:] = models.squares[model]
         twin.refactorise_one(model)
-        if isinstance(self._twin, HybridModels):  # and what the model teaches the shared weights
-            shared, before = self._twin.shared, self._taught[model]
+        if isinstance(self._cache.made, HybridModels):  # and what the model teaches the shared weights
+            shared, before = self._cache.made.shared, self._cache.taught[model]
             shared.storage = forms.make_dense(shared.storage, 0)
-            after = self._taught[model] = taught_by(twin, model, zero_inputs).gram
+            after = self._cache.taught[model] = taught_by(twin, model, zero_inputs).gram
             shared.storage.symmetric[SUMS, 0] += forms.pack(after - before)
             shared.refactorise_one(0)
-        self._pulls[model] = models.pulls[model]
-        self._renewals += 1
+        self._cache.pulls[model] = models.pulls[model]
+        self._cache.renewals += 1
 
     def _announced_gram(self, model: int) -> FloatArray:
         """From the origin, as all sums are; inputs that were zero so far have width 0 and do not count."""
@@ -286,6 +356,15 @@ def announce(widths: M | PendingModels[M], model: int, u: FloatArray) -> Pending
     """Where widths are read from after a row was announced."""
     pending = widths if isinstance(widths, PendingModels) else PendingModels(widths)
     pending.announce(model, u)
+    return pending
+
+
+def announce_all(widths: M | PendingModels[M], models: IntArray, U: FloatArray) -> M | PendingModels[M]:
+    """As `announce` row by row."""
+    if not len(models):
+        return widths
+    pending = widths if isinstance(widths, PendingModels) else PendingModels(widths)
+    pending.announce_all(models, U)
     return pending
 
 
@@ -310,8 +389,8 @@ def arrays(widths: M | PendingModels[M]) -> Arrays:
     """The announced rows as named arrays; none if there are none."""
     if not isinstance(widths, PendingModels):
         return {}
-    models, rows = zip(*widths.rows(), strict=True)
-    return {"pending_models": np.array(models, dtype=np.int64), "pending_rows": np.array(rows)}
+    models, rows = widths.rows()
+    return {"pending_models": models, "pending_rows": rows}
 
 
 def restored(models: M, stored: Stored, dim: int) -> M | PendingModels[M]:
@@ -321,10 +400,7 @@ def restored(models: M, stored: Stored, dim: int) -> M | PendingModels[M]:
     at = stored.take("pending_models", (None,), np.int64)
     known = bool(((at >= 0) & (at < models.n_models)).all())
     stored.require(known and len(at) > 0, "pending_models", "models that there are")
-    widths: M | PendingModels[M] = models
-    for model, u in zip(at.tolist(), stored.take("pending_rows", (len(at), dim)), strict=True):
-        widths = announce(widths, model, u)
-    return widths
+    return announce_all(models, at, stored.take("pending_rows", (len(at), dim)))
 
 
 def _key(u: FloatArray) -> bytes:

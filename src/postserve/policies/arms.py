@@ -14,7 +14,7 @@ from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.kernels.models import UNDECIDED, widths_of_moving
 from postserve.linalg.level import LevelModels
-from postserve.linalg.pending import PendingModels, announce, withdraw
+from postserve.linalg.pending import PendingModels, announce, announce_all, withdraw
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored
@@ -168,6 +168,10 @@ class ArmModels:
     def expect(self, slot: int, u: FloatArray) -> None:
         """A round is out: its row u counts in the widths."""
         self.widths = announce(self.widths, slot if self._own else 0, u)
+
+    def expect_all(self, slots: IntArray, U: FloatArray) -> None:
+        """As `expect` row by row."""
+        self.widths = announce_all(self.widths, slots if self._own else np.zeros_like(slots), U)
 
     def withdraw(self, slot: int, u: FloatArray) -> None:
         """A row that counted in the widths does so no more."""

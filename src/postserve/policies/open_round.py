@@ -1,6 +1,7 @@
 """An announced round, and which of several the feedback is of."""
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeAlias
@@ -8,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from postserve.errors import InvalidInput
+from postserve.layered import Layered
 from postserve.types import BoolArray, FloatArray
 from postserve.validation import text
 
@@ -34,8 +36,11 @@ class OpenRound:
 class OpenRounds:
     """Open rounds by their id, and those without one by x and arm, the oldest first."""
 
-    def __init__(self) -> None:
-        self._by_key: dict[Key, list[OpenRound]] = {}
+    def __init__(self, rounds: Iterable[OpenRound] = ()) -> None:
+        by_key: dict[Key, list[OpenRound]] = {}
+        for one in rounds:
+            by_key.setdefault(_key(one), []).append(one)
+        self._by_key = Layered(by_key)
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
@@ -45,7 +50,7 @@ class OpenRounds:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenRounds":
         twin = OpenRounds()
-        twin._by_key = dict(self._by_key)  # lists and rounds are replaced, never changed
+        twin._by_key = copy.copy(self._by_key)  # lists and rounds are replaced, never changed
         return twin
 
     def add(self, one: OpenRound) -> None:

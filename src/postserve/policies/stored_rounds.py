@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from postserve.policies.open_round import OpenRound, OpenRounds
-from postserve.policies.open_rounds import count
+from postserve.policies.open_rounds import count_all
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 
@@ -58,12 +58,13 @@ def restore(policy: Any, stored: Stored) -> None:
         known = stored.take("open_part_known", shape, np.bool_)
         values = np.where(known, stored.take("open_part", shape), np.nan)
         parts = [value if has.any() else None for value, has in zip(values, known, strict=True)]
-    policy._open = OpenRounds()
     X, names = stored.take("open_x", (n, policy.dim_x or 0)), _round_ids(stored, n)
-    for x, arm, name, part, z, z_hat, *rows in zip(X, arms.tolist(), names, parts, *columns, strict=True):
-        one = OpenRound(x, arm, z, z_hat, part, rows, name)
-        policy._open.add(one)
-        count(policy, one)
+    rounds = [
+        OpenRound(x, arm, z, z_hat, part, rows, name)
+        for x, arm, name, part, z, z_hat, *rows in zip(X, arms.tolist(), names, parts, *columns, strict=True)
+    ]
+    policy._open = OpenRounds(rounds)
+    count_all(policy, rounds)
     if policy._phi_hat is not None:
         policy._phi_hat.remember(_out_of_map(policy))
     agree = policy._phi_hat is None or policy._phi_hat.has_announced(_out_of_map(policy))

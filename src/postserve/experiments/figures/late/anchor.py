@@ -12,6 +12,7 @@ from postserve.experiments.figures.late import filtering as f
 from postserve.experiments.figures.late.shows import DAYS, Catalogue, Setting, draw_catalogue
 from postserve.experiments.study import Cell, Curve, cells_of, recorded_rounds
 from postserve.policies import PoLinUCB
+from postserve.state import private
 from postserve.types import Exploration, FloatArray
 
 ANCHOR = "shows"
@@ -41,7 +42,7 @@ def our_regret(
     feedback is out count in the widths.
     """
     setting, shows = catalogue.setting, catalogue.shows
-    policy: Any = ours(setting, exploration)
+    policy: Any = private(ours(setting, exploration))  # no other thread reads it
     traces = catalogue.past.reshape(-1, DAYS)
     ids = np.repeat(np.arange(setting.past), catalogue.past.shape[1])
     policy.update_batch(np.ones((len(ids), 1)), ids, follow_up(traces), traces.sum(axis=1))
