@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := -n auto --maxprocesses 4
 
-.PHONY: demo figures test test-attack test-portable lint bench bench-quick bench-check clean
+.PHONY: demo figures test test-attack test-crash test-portable lint bench bench-quick bench-check clean
 
 demo: $(READY)  ## figure 1 in a small world: a table, a picture and a report
 	$(BIN)/postserve reproduce figure1 --quick
@@ -17,6 +17,9 @@ test: lint  ## the whole suite
 
 test-attack: $(READY)  ## the attacks of docs/reliability.md at full length
 	POSTSERVE_ATTACK=long $(BIN)/python -m pytest tests/attack -rP
+
+test-crash: $(READY)  ## kills, power losses and bad requests to the service at full length
+	POSTSERVE_CRASH=long $(BIN)/python -m pytest $(addprefix tests/service/test_,crash.py power.py bad_input.py)
 
 test-portable: $(READY)  ## the suite as other processors would run it, one variant after another
 	$(BIN)/python -m tests.portable $(PARALLEL)

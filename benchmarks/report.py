@@ -32,6 +32,10 @@ HEADS = {
     "kilobytes": "KB",
     "gb_per_s": "GB/s",
     "ratio": "ratio",
+    "per_second": "per second",
+    "p50_ms": "median, ms",
+    "p99_ms": "99%, ms",
+    "refused": "refused",
     "value": "",
     "failed": "",
 }

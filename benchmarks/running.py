@@ -22,6 +22,7 @@ SECTIONS = {
     "refits": "Learning the prior",
     "imports": "Starting",
     "studies": "Whole studies",
+    "service": "The decision service",
 }
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR", "NUMBA")}
 COMPUTES_WITH = ("numpy", "scipy", "numba", "scikit-learn", "postserve")

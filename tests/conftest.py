@@ -31,7 +31,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Collected:
 START_PROCESSES = ("test_cli", "test_engines", "test_report_page")
 """Files with tests that start clusters, browsers or commands, and need all cores."""
 
-SHARE_A_FIXTURE = ("test_coverage", "test_figures", "test_regret")
+SHARE_A_FIXTURE = ("test_bad_input", "test_coverage", "test_figures", "test_regret")
 """Files with tests that share a slow fixture: one process makes it once."""
 
 

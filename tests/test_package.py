@@ -27,7 +27,8 @@ ROOT = Path(__file__).parent.parent
 def test_importing_postserve_imports_nothing_heavy() -> None:
     code = (
         "import sys, postserve; dir(postserve); "
-        "print([m for m in ('numba', 'sklearn', 'scipy', 'matplotlib', 'numpy') if m in sys.modules])"
+        "heavy = ('numba', 'sklearn', 'scipy', 'matplotlib', 'numpy', 'httpx'); "
+        "print([m for m in heavy if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
@@ -69,21 +70,25 @@ def test_a_star_import_brings_every_public_name_and_no_other() -> None:
 def test_a_star_import_of_a_core_install_brings_what_needs_no_extra() -> None:
     code = """
 import sys
-sys.modules["polars"] = None  # as if it were not installed
+for name in ("polars", "httpx"):
+    sys.modules[name] = None  # as if it were not installed
 import postserve
 names = {}
 exec("from postserve import *", names)
 print(*sorted(set(dir(postserve)) & names.keys() - {"__builtins__"}))
-try:
-    postserve.run_study
-except ModuleNotFoundError as error:
-    print(error)
+for name in ("run_study", "Client"):
+    try:
+        getattr(postserve, name)
+    except ModuleNotFoundError as error:
+        print(error)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names, error = result.stdout.splitlines()
-    assert set(postserve.__all__) - set(names.split()) == {"Study", "run_study"}
-    missing = "postserve.run_study needs polars, which is not installed"
-    assert error == f"{missing}, wanted: pip install 'postserve[experiments]'"
+    names, *errors = result.stdout.splitlines()
+    assert set(postserve.__all__) - set(names.split()) == {"Study", "run_study", "Client", "AsyncClient"}
+    assert errors == [
+        f"postserve.{name} needs {library}, which is not installed, wanted: pip install 'postserve[{extra}]'"
+        for name, library, extra in (("run_study", "polars", "experiments"), ("Client", "httpx", "client"))
+    ]
 
 
 def test_every_library_that_is_imported_is_declared() -> None:
@@ -94,7 +99,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         tree = ast.parse(path.read_text())
         of_the_command = path.name in ("cli.py", "terminal.py", "showing.py")
-        of_an_extra = of_the_command or {"experiments", "service"} & {*path.parts}
+        of_an_extra = of_the_command or {"client", "experiments", "service"} & {*path.parts}
         assert _libraries(tree.body) <= (known if of_an_extra else core), path
         assert _libraries(ast.walk(tree)) <= known, path
 
@@ -113,7 +118,7 @@ def _libraries(nodes: Iterable[ast.AST]) -> set[str]:
 def _library(requirement: str) -> str:
     """The name under which a requirement is imported."""
     name = re.split(r"[^\w-]", requirement)[0]
-    return {"scikit-learn": "sklearn"}.get(name, name)
+    return {"scikit-learn": "sklearn"}.get(name, name.replace("-", "_"))
 
 
 def test_the_example_runs_as_written(tmp_path: Path, monkeypatch: Any) -> None:

@@ -36,7 +36,8 @@ def _imported(name: str) -> object:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as missing:
         got = f"postserve.{name} needs {missing.name}, which is not installed"
-        wanted = "pip install 'postserve[experiments]'"  # all other names need no extra
+        needs = "client" if module == "postserve.client" else "experiments"  # all other names need no extra
+        wanted = f"pip install 'postserve[{needs}]'"
         raise ModuleNotFoundError(f"{got}, wanted: {wanted}", name=missing.name) from missing
 
 

@@ -5,6 +5,8 @@ from postserve import conformance as conformance
 from postserve import data as data
 from postserve import evaluation as evaluation
 from postserve import theory as theory
+from postserve.client import AsyncClient as AsyncClient
+from postserve.client import Client as Client
 from postserve.context_maps import BestMap as BestMap
 from postserve.context_maps import HybridMap as HybridMap
 from postserve.context_maps import KernelMap as KernelMap
@@ -33,7 +35,14 @@ from postserve.environments import TableEnvironment as TableEnvironment
 from postserve.errors import Busy as Busy
 from postserve.errors import InvalidInput as InvalidInput
 from postserve.errors import NoSupport as NoSupport
+from postserve.errors import OutcomesLost as OutcomesLost
 from postserve.errors import PostserveError as PostserveError
+from postserve.errors import ServiceConflict as ServiceConflict
+from postserve.errors import ServiceError as ServiceError
+from postserve.errors import ServiceForbidden as ServiceForbidden
+from postserve.errors import ServiceInvalidInput as ServiceInvalidInput
+from postserve.errors import ServiceNotFound as ServiceNotFound
+from postserve.errors import ServiceUnavailable as ServiceUnavailable
 from postserve.errors import StateMismatch as StateMismatch
 from postserve.errors import UnprovenState as UnprovenState
 from postserve.evaluation import Comparison as Comparison

@@ -131,6 +131,71 @@ def rebuild(
             raise typer.Exit(1)
 
 
+@app.command()
+def export(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's file, in TOML.")],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="TARGET", help="NAME.parquet, NAME.dsjson, or NAME.jsonl for raw events."),
+    ],
+    after: Annotated[str | None, typer.Option(help="A place in the log, or a time in ISO 8601.")] = None,
+    before: Annotated[str | None, typer.Option(help="The same.")] = None,
+) -> None:
+    """Write a service's log to a file that `evaluate` and `diagnose` read; the service may be running."""
+    with errors_in_one_line():
+        from postserve.service.serving import export_and_show
+
+        export_and_show(experiment, target, after, before, Console())
+
+
+@app.command("simulate-traffic")
+def simulate_traffic(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's file, in TOML.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            "--environment",
+            help="actg175, hillstrom, linear, polynomial or periodic.",
+            show_default="a made-up world with the file's fields",
+        ),
+    ] = None,
+    init: Annotated[bool, typer.Option("--init", help="Write a file that fits --data.")] = False,
+    url: Annotated[str | None, typer.Option(help="Of the service.", show_default="the file's")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How many decisions.")] = 1000,
+    delay: Annotated[float, typer.Option(min=0.0, help="Rounds until feedback comes, on average.")] = 20.0,
+    parts: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of z that comes in parts.")] = 0.3,
+    lost: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of feedback that never comes.")] = 0.05,
+    twice: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of what is sent again.")] = 0.1,
+    deferred: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of deferred decisions.")] = 0.1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the world and all that is random.")] = 0,
+) -> None:
+    """Play visitors against a running service, and compare what it learnt with the library."""
+    console = Console()
+    with errors_in_one_line():
+        from postserve.service.traffic.playing import Habits
+        from postserve.service.traffic.showing import play_and_show, prepare
+
+        if init:
+            prepare(experiment, data)
+            return
+        habits = Habits(delay, parts, lost, twice, deferred)
+        if not play_and_show(experiment, url, data, rounds, habits, seed, console):
+            raise typer.Exit(1)
+
+
+@app.command()
+def backup(
+    experiment: Annotated[Path, typer.Argument(metavar="FILE", help="The experiment's file, in TOML.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The copy, a file that is not there yet.")],
+) -> None:
+    """Copy a service's log, also while it runs."""
+    with errors_in_one_line():
+        from postserve.service.serving import backup as copy_log
+
+        copy_log(experiment, target)
+
+
 @app.command("list")
 def list_figures() -> None:
     """Name the figures that can be reproduced."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.service.playing import Clock, Play, X, Z, experiment, playing, rounds_learnt
+from tests.service.playing import FILE, Clock, Play, X, Z, experiment, playing, rounds_learnt
 
 from postserve import InvalidInput
 from postserve.service.events import Expired
@@ -17,14 +17,6 @@ from postserve.service.stores.sqlite import SqliteStore
 from postserve.state import arrays_of
 
 Make = Callable[[], Store]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes a store, the same one each time if it is a file."""
-    if request.param == "memory":
-        return MemoryStore
-    return lambda: SqliteStore(tmp_path / "log.sqlite")
 
 
 def same_state(one: Any, other: Any) -> bool:
@@ -185,9 +177,9 @@ def test_bad_values_are_refused_before_they_are_logged(make: Make) -> None:
             with pytest.raises(InvalidInput, match=message):
                 play.engine.decide(x, name="d")
         with pytest.raises(InvalidInput, match="eligible has 'middle'"):
-            play.engine.decide(X, ["middle"], "d")
+            play.done(play.engine.decide(X, ["middle"], "d"))
         with pytest.raises(InvalidInput, match="eligible is empty"):
-            play.engine.decide(X, [], "d")
+            play.done(play.engine.decide(X, [], "d"))
         with pytest.raises(InvalidInput, match="z is empty"):
             play.engine.follow("d", {})
         with pytest.raises(InvalidInput, match="reward is inf"):
@@ -225,7 +217,7 @@ def test_arms_come_and_go(make: Make) -> None:
         play.learn()
         assert list(play.engine.model.eligible) == ["long", "middle"]
         with pytest.raises(InvalidInput, match="eligible has 'short'"):
-            play.engine.decide(X, ["short"], "late")
+            play.done(play.engine.decide(X, ["short"], "late"))
         play.done(play.engine.follow("before", Z))
         play.done(play.engine.reward("before", 1.0))  # what comes of its rounds is still learnt
         assert rounds_learnt(play.learn()) == 1
@@ -242,3 +234,24 @@ def test_another_model_is_refused_and_other_waits_are_not(tmp_path: Path) -> Non
         Play(experiment('[policy]\nmodel = "hybrid"\n'), SqliteStore(path), Clock())
     with playing(experiment("default_reward = 1.0\n"), SqliteStore(path)) as play:
         assert play.learn()._open is not None
+
+
+def test_the_file_of_a_running_experiment_may_gain_and_lose_arms(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+
+    def arms(listed: str, added: str | None = None, retired: str | None = None) -> tuple[str, ...]:
+        one = experiment(file=FILE.replace('["short", "long"]', listed))
+        with playing(one, SqliteStore(path)) as play:
+            if added:
+                play.done(play.engine.add_arm(added))
+                play.learn()
+            if retired:
+                play.done(play.engine.retire_arm(retired))
+            play.learn()
+            return play.engine.model.eligible
+
+    assert arms('["short", "long"]', added="by hand") == ("short", "long", "by hand")
+    assert arms('["long", "new"]') == ("long", "by hand", "new")  # short left the file
+    assert arms('["long", "new"]', retired="new") == ("long", "by hand")
+    assert arms('["long", "new"]') == ("long", "by hand")  # the file says nothing new of it
+    assert arms('["short"]') == ("short", "by hand")

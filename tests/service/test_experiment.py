@@ -13,6 +13,7 @@ from postserve.service.experiment import parse_experiment, read_experiment, seco
 WRONG = {
     'name = "lessons"\n': ("name = 3\n", "name: expected `str`, got `int`"),
     'arms = ["short", "long"]': ('arms = ["short", "short"]', "arms is short, short, wanted each name once"),
+    'name = "lessons"\narms': ('name = "a\\u0007"\narms', "name: expected `str` matching regex"),
     'age = "number"': ('age = "numbr"', "numbr"),
     'device = ["phone", "computer"]': ('device = ["phone", "phone"]', "x.device is phone, phone"),
     "explore = 0.2": ("explore = 2", "explore"),

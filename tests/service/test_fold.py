@@ -116,7 +116,7 @@ def test_an_older_model_can_be_promoted_and_goes_on() -> None:
         assert rounds_learnt(play.learn()) > before
         play.done(play.engine.promote(first))
         assert rounds_learnt(play.learn()) == before
-        assert play.engine.model.arms == ("short", "long", "middle")
+        assert list(play.engine.model.arms) == ["short", "long", "middle"]
         play.done(play.engine.follow("open", {"minutes": 1.0, "finished": "no"}))
         play.done(play.engine.reward("open", 1.0))
         assert rounds_learnt(play.learn()) == before + 1

@@ -1,78 +1,14 @@
 """The HTTP edge, on a real server: `postserve serve` in a process of its own."""
 
-import json
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.playing import FILE, X, Z
+from tests.service.playing import X, Z
+from tests.service.processes import Service
 
 from postserve.service.access import hash_of
-from postserve.service.experiment import read_experiment
-from postserve.service.rebuild import rebuild
-from postserve.service.stores.sqlite import SqliteStore
-
-COMMAND = "from postserve.cli import main; main()"
-PATIENCE = 300.0
-"""Seconds that a busy machine may take to start a process, or to answer."""
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-class Service:
-    """A running service."""
-
-    def __init__(self, folder: Path, more: str = "") -> None:
-        self.port = free_port()
-        self.file, self.log = folder / "experiment.toml", folder / "log.sqlite"
-        server = f'[store]\npath = "log.sqlite"\n[server]\nport = {self.port}\nmost_bytes = 10000\n'
-        self.file.write_text(FILE + server + more, encoding="utf-8")
-        self.start()
-
-    def start(self) -> None:
-        command = [sys.executable, "-c", COMMAND, "serve", str(self.file)]
-        with (self.file.parent / "output.txt").open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            try:
-                if self.ask("GET", "/readyz")[0] == 200:
-                    return
-            except OSError:
-                assert self.process.poll() is None, (self.file.parent / "output.txt").read_text()
-                time.sleep(0.05)
-        raise TimeoutError("the service did not start")
-
-    def ask(self, method: str, path: str, body: Any = None, key: str = "") -> tuple[int, Any]:
-        content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, method=method)
-        if key:
-            request.add_header("Authorization", f"Bearer {key}")
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as refused:
-            return refused.code, json.loads(refused.read())
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -152,27 +88,11 @@ def test_keys_and_roles(tmp_path: Path) -> None:
         one.kill()
 
 
-def test_what_was_answered_survives_a_kill(service: Service) -> None:
-    promised: dict[str, Any] = {}
-    for life in range(3):
-        for i in range(20):
-            name = f"{life}-{i}"
-            status, decided = service.ask("POST", "/v1/decide", {"id": name, "context": X})
-            assert status == 200
-            promised[name] = decided["arm"]
-            assert service.ask("POST", f"/v1/decisions/{name}/context", {"z": Z})[0] == 200
-            if i % 2:
-                assert service.ask("POST", f"/v1/decisions/{name}/reward", {"reward": i / 7})[0] == 200
-        service.kill()
-        service.start()
-    for name, arm in promised.items():
-        known = service.ask("GET", f"/v1/decisions/{name}")[1]
-        assert known["arm"] == arm
-        assert known["z"] == Z
-        assert known["status"] == ("closed" if int(name.split("-")[1]) % 2 else "open")
+def test_a_restart_goes_on_where_it_was(service: Service) -> None:
+    decided = service.ask("POST", "/v1/decide", {"id": "d", "context": X})[1]
+    service.kill()
+    service.start()
+    known = service.ask("GET", "/v1/decisions/d")[1]
+    assert (known["arm"], known["status"]) == (decided["arm"], "open")
+    assert service.ask("POST", "/v1/decide", {"id": "d", "context": X})[1]["repeated"]
     assert service.stop() == 0
-    store = SqliteStore(service.log)
-    found = rebuild(read_experiment(service.file), store)
-    assert found.differs_at is None
-    assert found.agreeing == 1
-    store.close()

@@ -1,6 +1,7 @@
 """Any order of requests, crashes and restarts agrees with a small model of what each answer must be."""
 
 import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.service.playing import Clock, X, experiment
 from postserve.service.engine import Engine
 from postserve.service.rebuild import rebuild
 from postserve.service.requests import Conflict
+from postserve.service.retention import drop_erased, drop_old
 from postserve.service.stores.memory import MemoryStore
+from postserve.service.stores.postgres import PostgresStore
 from postserve.service.stores.sqlite import SqliteStore
 
 NAMES = st.sampled_from("ab")  # few, so that much happens to each
@@ -30,10 +33,11 @@ class Reference:
         self.z: dict[str, Any] = {}
         self.reward: float | None = None
         self.first: float | None = None
+        self.gone = False
 
     def settle(self, now: float) -> None:
         """Feedback that found no decision in time is forgotten."""
-        if self.decided is None and self.first is not None and self.first + WAIT <= now:
+        if self.decided is None and self.first is not None and self.first + WAIT <= now and not self.gone:
             self.__init__()  # type: ignore[misc]
 
     def over(self, now: float) -> bool:
@@ -88,7 +92,9 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES, deferred=st.sampled_from([False, False, True]))
     def decide(self, name: str, deferred: bool) -> None:
         known, got = self.known[name], self.ask(self.engine.decide(X, name=name, deferred=deferred))
-        if known.decided is None:
+        if known.gone:
+            assert got is None
+        elif known.decided is None:
             known.decided, known.deferred, known.active = self.clock.now, deferred, not deferred
             known.first = known.first or self.clock.now
             assert got is True
@@ -100,7 +106,7 @@ class Machine(RuleBasedStateMachine):
         known, got = self.known[name], self.ask(self.engine.follow(name, z))
         contradicts = any(known.z.get(key, value) != value for key, value in z.items())
         new = {key: value for key, value in z.items() if key not in known.z}
-        if contradicts or (new and known.refuses(self.clock.now)):
+        if known.gone or contradicts or (new and known.refuses(self.clock.now)):
             assert got is None
         else:
             assert got is bool(new)
@@ -110,7 +116,9 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES, reward=st.sampled_from([0.0, 1.0]))
     def reward(self, name: str, reward: float) -> None:
         known, got = self.known[name], self.ask(self.engine.reward(name, reward))
-        if known.reward is not None:
+        if known.gone:
+            assert got is None
+        elif known.reward is not None:
             assert got is (False if known.reward == reward else None)
         elif known.refuses(self.clock.now):
             assert got is None
@@ -122,7 +130,7 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def activate(self, name: str) -> None:
         known, got = self.known[name], self.ask(self.engine.activate(name))
-        if known.decided is None or (not known.active and known.over(self.clock.now)):
+        if known.gone or known.decided is None or (not known.active and known.over(self.clock.now)):
             assert got is None
         else:
             assert got is (not known.active)
@@ -132,6 +140,25 @@ class Machine(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
         self.expire()
+
+    @rule(name=NAMES, erase=st.booleans())
+    def forget(self, name: str, erase: bool) -> None:
+        """One decision that somebody wants forgotten, or all that closed before the oldest snapshot."""
+        had = [each for each in self.known if self.store.events_of([each])[each]]
+        if erase:
+            known = self.known[name]
+            assert self.ask(self.engine.erase(name)) is (known.first is not None and not known.gone)
+            if name in had:
+                assert self.ask(self.engine.snapshot())
+                self.engine.learner.catch_up()
+                assert drop_erased(self.store, name)
+        else:
+            drop_old(self.store, 1e12, 10)
+        for each in had:
+            if not self.store.events_of([each])[each]:
+                known = self.known[each]
+                assert erase or known.first is None or known.refuses(self.clock.now)
+                known.gone = True
 
     @rule(what=st.sampled_from(["snapshot", "promote", "crash"]), which=st.integers(0, 9))
     def operate(self, what: str, which: int) -> None:
@@ -155,7 +182,8 @@ class Machine(RuleBasedStateMachine):
             return
         for name, known in self.known.items():
             events = self.store.events_of([name])[name]
-            assert any(type(each).__name__ == "Decided" for each in events) or known.decided is None
+            decided = any(type(each).__name__ == "Decided" for each in events)
+            assert decided == (known.decided is not None and not known.gone)
 
     def teardown(self) -> None:
         if hasattr(self, "engine"):
@@ -181,8 +209,25 @@ class InSqlite(Machine):
     store_kind = SqliteStore
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(InMemory, 100), (InSqlite, 20)])
-def test_the_service_agrees_with_the_reference(machine: Any, examples: int) -> None:
+class InPostgres(Machine):
+    """In a schema of its own."""
+
+    address = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.schema = f"machine_{uuid.uuid4().hex}"
+
+    def make_store(self) -> Any:
+        return PostgresStore(self.address, self.schema)
+
+
+@pytest.mark.parametrize(("machine", "examples"), [(InMemory, 100), (InSqlite, 20), (InPostgres, 15)])
+def test_the_service_agrees_with_the_reference(
+    machine: Any, examples: int, request: pytest.FixtureRequest
+) -> None:
+    if machine is InPostgres:
+        InPostgres.address = request.getfixturevalue("postgres")
     case = machine.TestCase
     case.settings = settings(
         max_examples=examples, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)

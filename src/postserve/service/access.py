@@ -10,12 +10,12 @@ from postserve.errors import PostserveError
 from postserve.service.experiment import Key, Role
 
 
-class Forbidden(PostserveError):
-    """The caller may not ask for this; `known` if it has a key at all."""
+class Unauthorised(PostserveError):
+    """The caller has no key that is known."""
 
-    def __init__(self, message: str, *, known: bool) -> None:
-        super().__init__(message)
-        self.known = known
+
+class Forbidden(PostserveError):
+    """The caller's key is not for this."""
 
 
 class TooMany(PostserveError):
@@ -55,9 +55,9 @@ class Gate:
             if hmac.compare_digest(key.hash, digest):
                 found = key
         if found is None or scheme.lower() != "bearer":
-            raise Forbidden("there is no key that is known, wanted Authorization: Bearer KEY", known=False)
+            raise Unauthorised("there is no key that is known, wanted Authorization: Bearer KEY")
         if role not in found.roles and "admin" not in found.roles:
-            raise Forbidden(f"key {found.name!r} has no role {role}, wanted a key that has", known=True)
+            raise Forbidden(f"key {found.name!r} has no role {role}, wanted a key that has")
         return found.name
 
     def _limit(self, name: str) -> None:

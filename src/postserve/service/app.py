@@ -1,95 +1,125 @@
-"""The HTTP edge: one function per verb."""
+"""The HTTP edge: one function per verb, and the table of them."""
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, compile_path
 
 from postserve.errors import InvalidInput, PostserveError
-from postserve.service.access import Forbidden, Gate, TooMany
+from postserve.service.access import Gate
 from postserve.service.engine import Engine
-from postserve.service.experiment import Role
+from postserve.service.exporting import FORMATS, exported, span
+from postserve.service.metrics import NO_VERB, Metrics
+from postserve.service.openapi import document
+from postserve.service.replies import Answer
 from postserve.service.requests import Conflict
+from postserve.service.retention import drop_erased
 from postserve.service.rounds import round_of
+from postserve.service.routing import (
+    COMMITS,
+    JSON,
+    PARAMETERS,
+    Failed,
+    NotFound,
+    TooLarge,
+    Verb,
+    status_of_error,
+)
+from postserve.service.stores import StoreError
 from postserve.service.wire import (
     ArmIn,
+    ArmOut,
+    ArmsOut,
+    BatchedOut,
     BatchIn,
+    BatchOut,
     ContextIn,
     DecideIn,
     DecideOut,
+    ErasedOut,
     ErrorOut,
+    LiveOut,
+    LogQuery,
+    ModelsOut,
+    OutcomeIn,
     OutcomeOut,
     PromoteIn,
+    ReadyOut,
     RewardIn,
+    RoundOut,
+    SnapshotOut,
     round_out,
     status_of,
 )
-from postserve.service.writer import Answer, Overloaded, Unavailable
+from postserve.service.writer import Unavailable
 
-T = TypeVar("T")
+log = logging.getLogger("postserve.service")
+SLICE = 10
+"""Events of a batch that wait for their commit at the same time, at most."""
 encode = msgspec.json.Encoder().encode
-Handler = Callable[[Engine, HttpRequest], Awaitable[Any]]
-STATUS: list[tuple[type[Exception], int, str]] = [
-    (Conflict, 409, "conflict"),
-    (Overloaded, 503, "overloaded"),
-    (TooMany, 429, "too_many"),
-    (Unavailable, 503, "unavailable"),
-    (InvalidInput, 422, "invalid"),
-]
-
-
-class NotFound(PostserveError):
-    """There is no such thing."""
+T = TypeVar("T")
+STATUS = "postserve.status"
+"""Where a request keeps the status of its answer, if that is not 200."""
+LEARNT_SOON = 5.0
+"""Seconds in which what was accepted is learnt, where all is well."""
 
 
 def make_app(engine: Engine) -> Starlette:
     """All routes of the service."""
-    gate = Gate(engine.experiment.keys, engine.experiment.server.most_per_second)
-
-    def route(path: str, method: str, role: Role | None, handler: Handler) -> Route:
-        async def answer(request: HttpRequest) -> Response:
-            try:
-                if role is not None:
-                    gate.admit(request.headers.get("authorization"), role)
-                found = await handler(engine, request)
-            except Exception as error:
-                return _refusal(error)
-            return found if isinstance(found, Response) else _json(found)
-
-        functools.update_wrapper(answer, handler)
-        return Route(path, answer, methods=[method])
-
-    return Starlette(
-        routes=[
-            route("/v1/decide", "POST", "decide", decide),
-            route("/v1/decisions/{id}/context", "POST", "feedback", context),
-            route("/v1/decisions/{id}/reward", "POST", "feedback", reward),
-            route("/v1/decisions/{id}/activate", "POST", "feedback", activate),
-            route("/v1/decisions/{id}", "GET", "read", decision),
-            route("/v1/events:batch", "POST", "feedback", events),
-            route("/v1/arms", "GET", "read", arms),
-            route("/v1/arms", "POST", "admin", add_arm),
-            route("/v1/arms/{arm}", "DELETE", "admin", retire_arm),
-            route("/v1/models", "GET", "read", models),
-            route("/v1/models", "POST", "admin", snapshot),
-            route("/v1/models/promote", "POST", "admin", promote),
-            route("/v1/models/{seq:int}", "GET", "read", export),
-            route("/livez", "GET", None, live),
-            route("/readyz", "GET", None, ready),
-        ]
+    watched, gate = Metrics(engine), Gate(engine.experiment.keys, engine.experiment.server.most_per_second)
+    app = Starlette(
+        routes=[Route(verb.route, _endpoint(engine, gate, verb), methods=[verb.method]) for verb in VERBS],
+        exception_handlers={HTTPException: _no_route, Exception: _failure},
     )
+    app.state.engine, app.state.metrics = engine, watched
+    app.router.redirect_slashes = False
+    return app
 
 
-async def decide(engine: Engine, request: HttpRequest) -> DecideOut:
+def _endpoint(engine: Engine, gate: Gate, verb: Verb) -> Callable[[HttpRequest], Any]:
+    """How a verb is answered: who asks and what, and then the function of the verb."""
+    role, handler, body, query = verb.role, verb.handler, verb.body, verb.query
+    decode = msgspec.json.Decoder(Any if body is None else body).decode
+    statuses, seconds = engine.tally.statuses[verb.name], engine.tally.seconds[verb.name]
+
+    async def counted(request: HttpRequest) -> Response:
+        start = time.perf_counter()
+        response = await answer(request)
+        seconds.add(time.perf_counter() - start)
+        statuses[response.status_code] += 1
+        return response
+
+    async def answer(request: HttpRequest) -> Response:
+        try:
+            if role is not None:
+                gate.admit(request.headers.get("authorization"), role)
+            if body is not None:
+                found = await handler(engine, request, _decoded(decode, await _content(engine, request)))
+            elif query is not None:
+                found = await handler(engine, request, _converted(dict(request.query_params), query))
+            else:
+                found = await handler(engine, request)
+        except ClientDisconnect:
+            return Response(status_code=400)  # which nobody reads
+        except Exception as error:
+            return _refusal(error)
+        return found if isinstance(found, Response) else _json(found, request.scope.get(STATUS, 200))
+
+    return counted
+
+
+async def decide(engine: Engine, request: HttpRequest, asked: DecideIn) -> DecideOut:
     """Choose an arm."""
-    asked = await _body(engine, request, DecideIn)
     answer = await _done(engine.decide(asked.context, asked.eligible, asked.id, deferred=asked.deferred))
     decided = answer.round.decided
     assert decided is not None
@@ -104,167 +134,266 @@ async def decide(engine: Engine, request: HttpRequest) -> DecideOut:
     )
 
 
-async def context(engine: Engine, request: HttpRequest) -> OutcomeOut:
+async def context(engine: Engine, request: HttpRequest, asked: ContextIn) -> OutcomeOut:
     """z came, all of it or some."""
-    asked = await _body(engine, request, ContextIn)
-    return _outcome(engine, _id(request), await _done(engine.follow(_id(request), asked.z)))
+    name = _parameter(request, "id")
+    return _outcome(engine, name, await _done(engine.follow(name, asked.z)))
 
 
-async def reward(engine: Engine, request: HttpRequest) -> OutcomeOut:
+async def reward(engine: Engine, request: HttpRequest, asked: RewardIn) -> OutcomeOut:
     """A reward came."""
-    asked = await _body(engine, request, RewardIn)
-    return _outcome(engine, _id(request), await _done(engine.reward(_id(request), asked.reward, asked.key)))
+    name = _parameter(request, "id")
+    return _outcome(engine, name, await _done(engine.reward(name, asked.reward, asked.key)))
 
 
 async def activate(engine: Engine, request: HttpRequest) -> OutcomeOut:
     """What was decided is shown."""
-    return _outcome(engine, _id(request), await _done(engine.activate(_id(request))))
+    name = _parameter(request, "id")
+    return _outcome(engine, name, await _done(engine.activate(name)))
 
 
-async def decision(engine: Engine, request: HttpRequest) -> Any:
+async def decision(engine: Engine, request: HttpRequest) -> RoundOut:
     """All that is known of a decision."""
-    name = _id(request)
+    name = _parameter(request, "id")
     known = round_of((await asyncio.to_thread(engine.store.events_of, [name]))[name])
-    if not known.first:
+    if not known.first or known.erased:
         raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
     return round_out(name, known, tuple(engine.experiment.z))
 
 
-async def events(engine: Engine, request: HttpRequest) -> Any:
+async def erase(engine: Engine, request: HttpRequest) -> ErasedOut:
+    """Forget a decision: its events go, once a snapshot has learnt that nothing more comes of it."""
+    name = _parameter(request, "id")
+    await _done(engine.erase(name))
+    if not (await asyncio.to_thread(engine.store.events_of, [name]))[name]:
+        raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
+    await _until_learnt(engine, engine.snapshot())
+    gone = await asyncio.to_thread(drop_erased, engine.store, name)
+    if not gone:
+        request.scope[STATUS] = 202
+    return ErasedOut(id=name, status="erased")
+
+
+async def events(engine: Engine, request: HttpRequest, asked: BatchIn) -> BatchOut:
     """Outcomes of many decisions, each accepted or refused for itself."""
-    asked = await _body(engine, request, BatchIn)
-    results: list[Any] = []
-    waiting: list[tuple[str, list[Future[Answer]]]] = []
-    for each in asked.events:
-        try:
-            mine = []
-            if each.activate:
-                mine.append(engine.activate(each.id))
-            if each.z is not None:
-                mine.append(engine.follow(each.id, each.z))
-            if each.reward is not None:
-                mine.append(engine.reward(each.id, each.reward, each.key))
-            if not mine:
-                raise InvalidInput("an event has nothing in it, wanted z, reward or activate")
-            waiting.append((each.id, mine))
-        except PostserveError as error:
-            waiting.append((each.id, [_failed(error)]))
-    for name, futures in waiting:
-        try:
-            answers = [await _done(future) for future in futures]
-            results.append(_outcome(engine, name, answers[-1]))
-        except Exception as error:
-            _, word = _status(error)
-            results.append({"id": name, "error": word, "message": str(error)})
-    return {"results": results}
+    results: list[BatchedOut] = []
+    at_once = max(1, min(SLICE, engine.experiment.server.most_waiting // 4))
+    for start in range(0, len(asked.events), at_once):  # a batch alone is no overload
+        some = asked.events[start : start + at_once]
+        submitted = [(each, _submitted(engine, each)) for each in some]
+        waiting = [_done(one) for _, futures in submitted for one in futures]
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for each, futures in submitted:
+            try:
+                kept = _outcome(engine, each.id, [await _done(one) for one in futures][-1])
+                results.append(BatchedOut(id=each.id, status=kept.status, repeated=kept.repeated))
+            except COMMITS:
+                raise  # nothing is wrong with the batch, and all of it may be repeated
+            except PostserveError as error:
+                _, word = status_of_error(error)
+                results.append(BatchedOut(id=each.id, error=word, message=str(error)))
+    return BatchOut(results=results)
 
 
-async def arms(engine: Engine, request: HttpRequest) -> Any:
+def _submitted(engine: Engine, one: OutcomeIn) -> list["Future[Answer]"]:
+    """All that one event of a batch asks; what is refused at once ends it."""
+    found: list[Future[Answer]] = []
+    try:
+        if one.activate:
+            found.append(engine.activate(one.id))
+        if one.z is not None:
+            found.append(engine.follow(one.id, one.z))
+        if one.reward is not None:
+            found.append(engine.reward(one.id, one.reward, one.key))
+        if not found:
+            raise InvalidInput("an event has nothing in it, wanted z, reward or activate")
+    except PostserveError as error:
+        found.append(Future())
+        found[-1].set_exception(error)
+    return found
+
+
+async def arms(engine: Engine, request: HttpRequest) -> ArmsOut:
     """The arms, and which of them can be served."""
     model = engine.model
-    return {"arms": [{"arm": arm, "eligible": arm not in model.retired} for arm in model.arms]}
+    return ArmsOut(arms=[ArmOut(arm=arm, eligible=arm not in model.retired) for arm in model.arms])
 
 
-async def add_arm(engine: Engine, request: HttpRequest) -> Any:
+async def add_arm(engine: Engine, request: HttpRequest, asked: ArmIn) -> ArmsOut:
     """An arm can be served from now on."""
-    asked = await _body(engine, request, ArmIn)
-    await _learnt(engine, engine.add_arm(asked.arm))
-    return await arms(engine, request)
+    return await _learnt(engine, engine.add_arm(asked.arm), arms, request)
 
 
-async def retire_arm(engine: Engine, request: HttpRequest) -> Any:
+async def retire_arm(engine: Engine, request: HttpRequest) -> ArmsOut:
     """An arm is served no more."""
-    await _learnt(engine, engine.retire_arm(request.path_params["arm"]))
-    return await arms(engine, request)
+    arm = _parameter(request, "arm")
+    if arm in engine.model.retired:  # it is a repetition
+        return await arms(engine, request)
+    return await _learnt(engine, engine.retire_arm(arm), arms, request)
 
 
-async def models(engine: Engine, request: HttpRequest) -> Any:
+async def export_log(engine: Engine, request: HttpRequest, query: LogQuery) -> Response:
+    """The rounds so far, or all events, as a file."""
+    part = span(query.after, query.before)
+    pieces = await asyncio.to_thread(exported, engine.experiment, engine.store, query.format, part)
+    return StreamingResponse(pieces, media_type=FORMATS[query.format])
+
+
+async def models(engine: Engine, request: HttpRequest) -> ModelsOut:
     """The model that decides, and all snapshots."""
     model = engine.model
     saved = await asyncio.to_thread(engine.store.snapshots)
-    return {
-        "version": model.seq,
-        "behind": await asyncio.to_thread(engine.store.last) - model.seq,
-        "skipped": model.skipped,
-        "snapshots": [{"snapshot": seq, "digest": digest} for seq, digest in saved],
-    }
+    return ModelsOut(
+        version=model.seq,
+        leads=engine.learner.leads,
+        behind=await asyncio.to_thread(engine.store.last) - model.seq,
+        skipped=model.skipped,
+        snapshots=[SnapshotOut(snapshot=seq, digest=digest) for seq, digest in saved],
+    )
 
 
-async def snapshot(engine: Engine, request: HttpRequest) -> Any:
+async def snapshot(engine: Engine, request: HttpRequest) -> ModelsOut:
     """Save the model now."""
-    await _learnt(engine, engine.snapshot())
-    return await models(engine, request)
+    return await _learnt(engine, engine.snapshot(), models, request)
 
 
-async def promote(engine: Engine, request: HttpRequest) -> Any:
+async def promote(engine: Engine, request: HttpRequest, asked: PromoteIn) -> ModelsOut:
     """Let a snapshot decide from now on."""
-    asked = await _body(engine, request, PromoteIn)
-    await _learnt(engine, engine.promote(asked.snapshot))
-    return await models(engine, request)
+    return await _learnt(engine, await asyncio.to_thread(engine.promote, asked.snapshot), models, request)
 
 
 async def export(engine: Engine, request: HttpRequest) -> Response:
     """A snapshot's policy, as a file that `postserve.load` reads."""
-    saved = await asyncio.to_thread(engine.store.snapshot, request.path_params["seq"])
+    seq = _parameter(request, "snapshot")
+    saved = await asyncio.to_thread(engine.store.snapshot, seq)
     if saved is None:
-        raise NotFound(f"there is no snapshot {request.path_params['seq']}, wanted one of /v1/models")
-    return Response(saved.state, media_type="application/octet-stream")
+        raise NotFound(f"there is no snapshot {seq}, wanted one of /v1/models")
+    return Response(saved.state, media_type=BINARY)
 
 
-async def live(engine: Engine, request: HttpRequest) -> Any:
+async def export_newest(engine: Engine, request: HttpRequest) -> Response:
+    """The newest snapshot's policy, as a file that `postserve.load` reads."""
+    known = await asyncio.to_thread(engine.store.snapshots)
+    saved = await asyncio.to_thread(engine.store.snapshot, known[-1][0]) if known else None
+    if saved is None:
+        raise NotFound("there is no snapshot yet, wanted one made by POST /v1/models")
+    return Response(saved.state, media_type=BINARY)
+
+
+async def shadow(engine: Engine, request: HttpRequest) -> Mapping[str, Any]:
+    """What the policy that only looks on would have earned."""
+    if engine.shadow is None:
+        raise NotFound("there is no shadow, wanted [shadow] in the experiment's file")
+    return await asyncio.to_thread(engine.shadow.report)
+
+
+async def live(engine: Engine, request: HttpRequest) -> LiveOut:
     """The process answers."""
-    return {"status": "alive"}
+    return LiveOut()
 
 
-async def ready(engine: Engine, request: HttpRequest) -> Any:
+async def ready(engine: Engine, request: HttpRequest) -> ReadyOut:
     """Kernels are compiled, and the log was learnt."""
     if not engine.ready:
-        return _json({"status": "starting"}, 503)
-    return {"status": "ready", "version": engine.model.seq}
+        raise Unavailable("the service is starting or stopping, wanted a little patience")
+    return ReadyOut(version=engine.model.seq)
+
+
+async def metrics(engine: Engine, request: HttpRequest) -> Response:
+    """Metrics for Prometheus."""
+    text = await asyncio.to_thread(request.app.state.metrics.text)
+    return Response(text, media_type=f"{TEXT}; version=0.0.4")
+
+
+async def openapi(engine: Engine, request: HttpRequest) -> Mapping[str, Any]:
+    """The OpenAPI document."""
+    return document(engine.experiment, VERBS)
+
+
+BINARY, TEXT = "application/octet-stream", "text/plain"
+OF_DECISION = "/v1/decisions/{id}"
+VERBS = [
+    Verb("POST", "/v1/decide", "decide", decide, Conflict, *COMMITS),
+    Verb("POST", OF_DECISION + "/context", "feedback", context, Conflict, *COMMITS),
+    Verb("POST", OF_DECISION + "/reward", "feedback", reward, Conflict, *COMMITS),
+    Verb("POST", OF_DECISION + "/activate", "feedback", activate, Conflict, *COMMITS),
+    Verb("GET", OF_DECISION, "read", decision, NotFound),
+    Verb("DELETE", OF_DECISION, "admin", erase, Conflict, NotFound, *COMMITS, later=True),
+    Verb("POST", "/v1/events:batch", "feedback", events, *COMMITS),
+    Verb("GET", "/v1/arms", "read", arms),
+    Verb("POST", "/v1/arms", "admin", add_arm, *COMMITS, later=True),
+    Verb("DELETE", "/v1/arms/{arm}", "admin", retire_arm, *COMMITS, later=True),
+    Verb("GET", "/v1/log", "read", export_log, media="*/*"),
+    Verb("GET", "/v1/models", "read", models),
+    Verb("POST", "/v1/models", "admin", snapshot, *COMMITS, later=True),
+    Verb("POST", "/v1/models/promote", "admin", promote, *COMMITS, later=True),
+    Verb("GET", "/v1/models/newest", "read", export_newest, NotFound, media=BINARY),
+    Verb("GET", "/v1/models/{snapshot}", "read", export, NotFound, media=BINARY),
+    Verb("GET", "/v1/shadow", "read", shadow, NotFound),
+    Verb("GET", "/livez", None, live),
+    Verb("GET", "/readyz", None, ready, Unavailable),
+    Verb("GET", "/metrics", "read", metrics, media=TEXT),
+    Verb("GET", "/openapi.json", None, openapi),
+]
+"""All verbs, in the order in which a request is matched: an id may end like the path of a verb."""
 
 
 # How they do it
 
 
-async def _body(engine: Engine, request: HttpRequest, kind: type[T]) -> T:
-    """The request's body, of the size and the fields that are wanted."""
+async def _content(engine: Engine, request: HttpRequest) -> bytes:
+    """The request's body, of the size that is wanted."""
     most, content = engine.experiment.server.most_bytes, bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > most:
-            raise _TooLarge(f"the body has more than {most:,} bytes, wanted at most that")
+            raise TooLarge(f"the body has more than {most:,} bytes, wanted at most that")
+    return bytes(content)
+
+
+def _decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
+    """The body's content, with the fields that are wanted."""
     try:
-        return msgspec.json.decode(bytes(content), type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+        return decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"the body is not what is wanted: {error}") from error
 
 
-class _TooLarge(PostserveError):
-    pass
+def _parameter(request: HttpRequest, name: str) -> Any:
+    """What stands in the path."""
+    return _converted(request.path_params[name], PARAMETERS[name], f"{name} in the path")
 
 
-def _id(request: HttpRequest) -> str:
-    name: str = request.path_params["id"]
-    if len(name) > 200:
-        raise InvalidInput(f"the id has {len(name)} characters, wanted at most 200")
-    return name
+def _converted(given: Any, kind: Any, what: str = "the query") -> Any:
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{what} is not what is wanted: {error}") from error
 
 
 async def _done(future: "Future[Answer]") -> Answer:
     return await asyncio.wrap_future(future)
 
 
-async def _learnt(engine: Engine, future: "Future[Answer]") -> None:
-    """Wait until what was committed is learnt, too."""
+async def _learnt(
+    engine: Engine,
+    future: "Future[Answer]",
+    then: Callable[[Engine, HttpRequest], Awaitable[T]],
+    request: HttpRequest,
+) -> T:
+    """Wait until what was committed is learnt, too; 202 if the model of this process has it not soon."""
+    if not await _until_learnt(engine, future):
+        request.scope[STATUS] = 202
+    return await then(engine, request)
+
+
+async def _until_learnt(engine: Engine, future: "Future[Answer]") -> bool:
     await _done(future)
     last = await asyncio.to_thread(engine.store.last)
-    await asyncio.to_thread(engine.learner.wait_for, last, 10.0)
-
-
-def _failed(error: Exception) -> "Future[Answer]":
-    future: Future[Answer] = Future()
-    future.set_exception(error)
-    return future
+    end = time.monotonic() + LEARNT_SOON
+    while (late := engine.model.seq < last) and time.monotonic() < end:
+        await asyncio.sleep(0.02)  # threads are for the store
+    return not late
 
 
 def _outcome(engine: Engine, name: str, answer: Answer) -> OutcomeOut:
@@ -272,25 +401,44 @@ def _outcome(engine: Engine, name: str, answer: Answer) -> OutcomeOut:
     return OutcomeOut(id=name, status=status, repeated=not answer.changed)
 
 
-def _status(error: Exception) -> tuple[int, str]:
-    if isinstance(error, Forbidden):
-        return (403, "forbidden") if error.known else (401, "unauthorised")
-    if isinstance(error, NotFound):
-        return 404, "not_found"
-    if isinstance(error, _TooLarge):
-        return 413, "too_large"
-    return next(((code, word) for kind, code, word in STATUS if isinstance(error, kind)), (500, "failed"))
-
-
 def _refusal(error: Exception) -> Response:
-    code, word = _status(error)
+    code, word = status_of_error(error)
     if code == 500:
         raise error  # for the server's log, without a word of it to the caller
-    response = _json(ErrorOut(error=word, message=str(error)), code)
+    message = str(error)
+    if isinstance(error, StoreError):  # which may say where the store is
+        log.warning("the store failed: %s", error)
+        message = "the store does not answer, wanted one that does; the request may be repeated"
+    response = _json(ErrorOut(error=word, message=message), code)
     if code in (429, 503):
         response.headers["Retry-After"] = "1"
+    if code == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _no_route(request: HttpRequest, error: Exception) -> Response:
+    """There is no such path, or it has no such verb."""
+    path = request.scope["path"]
+    matching = [verb.method for verb in VERBS if compile_path(verb.route)[0].match(path)]
+    request.app.state.engine.tally.statuses[NO_VERB][405 if matching else 404] += 1
+    if not matching:
+        return _refusal(NotFound(f"there is no path {path!r:.60}, wanted one of /openapi.json"))
+    said = f"{path!r:.60} has no {request.method:.20}, wanted {' or '.join(matching)}"
+    response = _json(ErrorOut(error="wrong_method", message=said), 405)
+    response.headers["Allow"] = ", ".join(matching)
+    return response
+
+
+def _failure(request: HttpRequest, error: Exception) -> Response:
+    """The server logs the error; the caller is told that there was one."""
+    code, word = status_of_error(Failed())
+    request.app.state.engine.tally.statuses[NO_VERB][code] += 1
+    said = "the service failed at this request, its log says why; wanted a service without a mistake"
+    response = _json(ErrorOut(error=word, message=said), code)
+    response.headers["Connection"] = "close"  # as the server does after a failure
     return response
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    return Response(encode(value), status, media_type="application/json")
+    return Response(encode(value), status, media_type=JSON)

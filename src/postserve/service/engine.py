@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -13,21 +14,44 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.policies.choosing import draw
-from postserve.service.events import ArmAdded, ArmRetired, Decided, Promoted, Snapshot
-from postserve.service.experiment import Experiment, check_values, seconds
-from postserve.service.fold import Model
+from postserve.service.events import ArmAdded, ArmRetired, Decided, Event, Promoted, Snapshot
+from postserve.service.experiment import Experiment, check_text, check_values, seconds
+from postserve.service.fold import Model, numbered
 from postserve.service.learner import Learner, pin
-from postserve.service.requests import Activate, Decide, Expire, Follow, Request, Reward, Rules, Tell
+from postserve.service.metrics import Tally
+from postserve.service.rehearsing import rehearse
+from postserve.service.replies import Answer
+from postserve.service.requests import (
+    Activate,
+    Conflict,
+    Decide,
+    Erase,
+    Expire,
+    Follow,
+    Repeat,
+    Request,
+    Reward,
+    Rules,
+    Tell,
+)
+from postserve.service.retention import drop_old
+from postserve.service.shadow import Shadow
 from postserve.service.stores import Store, StoreError
-from postserve.service.writer import Answer, Writer
+from postserve.service.writer import Writer
 from postserve.warming import warm_up
 
 TICK = 0.2
 """Seconds between two looks at the clock."""
 DUE = 1_000
 """Decisions that expire in one look, at most."""
+DROP = 60.0
+"""Seconds between two looks at what need not be kept any more."""
+LAST_LESSONS = 60.0
+"""Seconds in which a service that stops learns what it has not learnt yet; a restart learns the rest."""
 BEGAN = "began"
 """The setting that says with which model and arms the experiment began."""
+FILE_ARMS = "arms of the file"
+"""The setting that says which arms the file had when the service last started."""
 
 log = logging.getLogger("postserve.service")
 
@@ -44,15 +68,24 @@ class Engine:
         seed: int | None = None,
     ) -> None:
         self.experiment, self.store, self._clock = experiment, store, clock
+        feedback = experiment.feedback
+        self._wait_for_z = seconds("wait_for_z", feedback.wait_for_z)
+        self._wait_for_reward = seconds("wait_for_reward", feedback.wait_for_reward)
         self._rng = np.random.default_rng(seed)
         self._drawing = threading.Lock()
         z_names = tuple(experiment.z)
         untaught = first_model(experiment, store)
+        store.lead()  # which raises if another process has this log for itself
         self.learner = Learner(store, untaught, z_names, experiment.store.keep_snapshots)
+        self.shadow = None if experiment.shadow is None else Shadow(experiment, store, untaught)
         rules = Rules(z_names, experiment.feedback)
         self.writer = Writer(store, rules, experiment.server.most_waiting, self._committed, clock)
+        self.submit: Callable[[Request], Any] = self.writer.submit
+        """How verbs hand requests to the writer, and so what they return: a future of the caller's kind."""
+        self.tally = Tally()
         self._stopping = threading.Event()
         self._timer = threading.Thread(target=self._look_at_clock, name="postserve-clock", daemon=True)
+        self._drop_at = 0.0
         self.ready = False
 
     @property
@@ -68,6 +101,8 @@ class Engine:
         self._warm_up()
         self.writer.start()
         self.learner.start()
+        if self.shadow is not None:
+            self.shadow.learner.start()
         self._timer.start()
         self._follow_file()
         self.ready = True
@@ -77,12 +112,22 @@ class Engine:
         self.ready = False
         self._stopping.set()
         self._timer.join()
-        future = self.writer.submit(Tell(Snapshot(self._clock())))
+        if self.learner.leads:
+            self.writer.submit(Tell(Snapshot(self._clock())), own=True)
         self.writer.stop()
-        future.result()
-        self.learner.wait_for(self.store.last(), 60.0)
+        if self.shadow is not None:
+            self.shadow.learner.stop()
         self.learner.stop()
-        self.store.close()
+        try:
+            self._learn_the_rest()
+        finally:
+            self.store.close()
+
+    def _learn_the_rest(self) -> None:
+        """What this process has written; of what others write there is no end."""
+        end = time.monotonic() + LAST_LESSONS
+        while time.monotonic() < end and self.learner.leads and self.model.seq < self.learner.told:
+            self.learner.step()
 
     # Verbs
 
@@ -93,101 +138,128 @@ class Engine:
         name: str | None = None,
         *,
         deferred: bool = False,
-    ) -> "Future[Answer]":
+    ) -> Any:
         """Choose an arm; a name that was used before gets the same choice."""
         experiment, model, now = self.experiment, self.model, self._clock()
         x = check_values("context", experiment.x, context, experiment.most_magnitude, whole=True)
-        arms, chances = self._chances(model, x, eligible)
+        try:
+            arms, chances = self._chances(model, x, eligible)
+        except InvalidInput as refusal:
+            if name is None:
+                raise
+            asked = {"x": x, "eligible": eligible, "deferred": deferred}
+            return self.submit(Repeat(check_text("id", name), asked, refusal))
         with self._drawing:
             index, _ = draw(chances, self._rng)
-        feedback = experiment.feedback
         decided = Decided(
             now,
-            uuid.uuid4().hex if name is None else name,
+            uuid.uuid4().hex if name is None else check_text("id", name),
             x=x,
             eligible=arms,
             arm=arms[index],
             propensities=chances.tolist(),
             version=model.seq,
-            z_due=now + seconds("wait_for_z", feedback.wait_for_z),
-            due=now + seconds("wait_for_reward", feedback.wait_for_reward),
+            z_due=now + self._wait_for_z,
+            due=now + self._wait_for_reward,
             deferred=deferred,
+            named=eligible is not None,
+            shadow=self._shadows(x, arms),
         )
-        return self.writer.submit(Decide(decided))
+        return self.submit(Decide(decided))
+
+    def _shadows(self, x: dict[str, Any], arms: list[str]) -> list[float]:
+        """What the shadow would have done, exploring as the service does."""
+        would = None if self.shadow is None else self.shadow.would(x, arms)
+        return [] if would is None else self._explored(would).tolist()
+
+    def _explored(self, chances: Any) -> Any:
+        share = self.experiment.explore
+        return (1.0 - share) * chances + share / len(chances)
 
     def _chances(self, model: Model, x: dict[str, Any], eligible: list[str] | None) -> tuple[list[str], Any]:
         """The arms that may be served, and the probability of each."""
-        there = model.eligible
         if eligible is None:
-            arms = list(there)
+            arms = list(model.eligible)
         else:
             arms = list(dict.fromkeys(eligible))
-            if unknown := [arm for arm in arms if arm not in there]:
-                raise InvalidInput(f"eligible has {unknown[0]!r:.60}, wanted some of {', '.join(there):.200}")
+            if unknown := [arm for arm in arms if arm not in model.arms or arm in model.retired]:
+                wanted = f"some of {', '.join(model.eligible):.200}"
+                raise InvalidInput(f"eligible has {unknown[0]!r:.60}, wanted {wanted}")
         if not arms:
             raise InvalidInput("eligible is empty, wanted at least one arm")
-        numbers = [model.arms.index(arm) for arm in arms]
-        everyone = len(numbers) == len(model.arms)
-        found = model.policy.propensities(x, None if everyone else numbers)
-        places = {number: i for i, number in enumerate(model.policy.arms)}
-        chances = found[[places[number] for number in numbers]]
-        share = self.experiment.explore
-        return arms, (1.0 - share) * chances + share / len(arms)
+        numbers = [model.arms[arm] for arm in arms]
+        chances = model.policy.propensities(x, None if len(arms) == len(model.arms) else numbers)[numbers]
+        return arms, self._explored(chances)
 
-    def follow(self, name: str, z: dict[str, Any]) -> "Future[Answer]":
+    def follow(self, name: str, z: dict[str, Any]) -> Any:
         """Some fields of z came, or all."""
         experiment = self.experiment
         values = check_values("z", experiment.z, z, experiment.most_magnitude, whole=False)
         if not values:
             raise InvalidInput(f"z is empty, wanted some of {', '.join(experiment.z) or 'no fields at all'}")
-        return self.writer.submit(Follow(name, values))
+        return self.submit(Follow(check_text("id", name), values))
 
-    def reward(self, name: str, reward: float, key: str = "") -> "Future[Answer]":
+    def reward(self, name: str, reward: float, key: str = "") -> Any:
         """A reward came."""
         most = self.experiment.most_magnitude
         if type(reward) not in (int, float) or not abs(reward) <= most:
             raise InvalidInput(f"reward is {reward!r:.60}, wanted a number of at most {most:g}")
-        return self.writer.submit(Reward(name, float(reward), key))
+        if key:
+            check_text("key", key)
+        return self.submit(Reward(check_text("id", name), float(reward), key))
 
-    def activate(self, name: str) -> "Future[Answer]":
+    def activate(self, name: str) -> Any:
         """What was decided is shown."""
-        return self.writer.submit(Activate(name))
+        return self.submit(Activate(check_text("id", name)))
 
-    def add_arm(self, arm: str) -> "Future[Answer]":
+    def erase(self, name: str) -> Any:
+        """Nothing more is learnt of a decision; `retention.drop_erased` drops it after the next snapshot."""
+        return self.submit(Erase(check_text("id", name)))
+
+    def add_arm(self, arm: str) -> Any:
         """An arm can be served from now on."""
-        return self.writer.submit(Tell(ArmAdded(self._clock(), arm=arm)))
+        return self.submit(Tell(ArmAdded(self._clock(), arm=check_text("arm", arm))))
 
-    def retire_arm(self, arm: str) -> "Future[Answer]":
+    def retire_arm(self, arm: str) -> Any:
         """An arm is served no more."""
         there = self.model.eligible
         if arm not in there:
             raise InvalidInput(f"arm is {arm!r:.60}, wanted one of {', '.join(there):.200}")
         if len(there) == 1:
             raise InvalidInput(f"arm {arm!r:.60} is the only one, wanted at least one to remain")
-        return self.writer.submit(Tell(ArmRetired(self._clock(), arm=arm)))
+        return self.submit(Tell(ArmRetired(self._clock(), arm=arm)))
 
-    def snapshot(self) -> "Future[Answer]":
+    def snapshot(self) -> Any:
         """Save the model."""
-        return self.writer.submit(Tell(Snapshot(self._clock())))
+        return self.submit(Tell(Snapshot(self._clock())))
 
-    def promote(self, seq: int) -> "Future[Answer]":
+    def promote(self, seq: int) -> Any:
         """Let the model of a snapshot decide and learn from now on."""
+        self._refuse_unless_saved(seq)
+        self.store.set_setting(pin(seq), "promoted")
+        self._refuse_unless_saved(seq)  # the learner may have dropped it before it was pinned
+        return self.submit(Tell(Promoted(self._clock(), snapshot=seq)))
+
+    def _refuse_unless_saved(self, seq: int) -> None:
         if seq not in (known := [each for each, _ in self.store.snapshots()]):
             raise InvalidInput(f"snapshot is {seq}, wanted one of {', '.join(map(str, known)) or 'none yet'}")
-        self.store.set_setting(pin(seq), "promoted")
-        return self.writer.submit(Tell(Promoted(self._clock(), snapshot=seq)))
 
     # What happens by itself
 
-    def _committed(self, last: int) -> None:
-        """The log has grown: the learner goes on, and now and then the model is saved."""
+    def _committed(self, last: int, events: list[Event]) -> None:
+        """The log has grown, and the learner goes on."""
         self.learner.tell(last)
+        self.tally.commit(events)
+        if self.shadow is not None:
+            self.shadow.learner.tell(last)
 
     def _look_at_clock(self) -> None:
         while not self._stopping.wait(TICK):
             try:
-                self.expire()
-                self._save_if_due()
+                if self.learner.leads:
+                    self.expire()
+                    self._save_if_due()
+                    self._drop_if_due()
             except Exception:
                 log.exception("the clock failed; it tries again")
 
@@ -195,42 +267,69 @@ class Engine:
         """Log all waits that are over."""
         while names := self.store.due(self._clock(), DUE):
             for future in _submitted(self.writer, map(Expire, names)):
-                future.result()
+                with suppress(Conflict):  # it was erased meanwhile
+                    future.result()
 
     def _save_if_due(self) -> None:
         saved = self.store.snapshots()
         if self.model.seq - (saved[-1][0] if saved else 0) >= self.experiment.store.snapshot_every:
-            self.snapshot().result()
+            self.writer.submit(Tell(Snapshot(self._clock())), own=True).result()
+
+    def _drop_if_due(self) -> None:
+        """Now and then, drop what need not be kept any more."""
+        keep, now = self.experiment.store.keep_events, time.monotonic()
+        if keep is None or now < self._drop_at:
+            return
+        before = self._clock() - seconds("keep_events", keep)
+        more = drop_old(self.store, before, self.experiment.store.keep_snapshots)
+        self._drop_at = now if more else now + DROP
 
     def _follow_file(self) -> None:
-        """Arms that the file has and the log has not are added; those that it has no more are retired."""
-        here, wanted = self.model, self.experiment.arms
+        """Arms that came into the file since the last start are added, and those that left it are retired.
+
+        What was done to other arms while running stays: the file need not know it.
+        """
+        known, wanted = self.store.setting(FILE_ARMS), self.experiment.arms
+        before = began_with(self.store)["arms"] if known is None else msgspec.json.decode(known)
         for arm in wanted:
-            if arm not in here.eligible:
+            if arm not in before and arm not in self.model.eligible:
                 self.add_arm(arm).result()
-        # Arms that were added while running stay: the file need not know them.
+        self.learner.wait_for(self.store.last(), LAST_LESSONS)  # one arm at least must remain
+        for arm in before:
+            if arm not in wanted and arm in self.model.eligible:
+                self.retire_arm(arm).result()
+        self.store.set_setting(FILE_ARMS, msgspec.json.encode(wanted).decode())
 
     def _warm_up(self) -> None:
         x_encoder, z_encoder = self.experiment.encoders()
         x, z = np.zeros(len(x_encoder.names)), np.zeros(len(z_encoder.names))
-        warm_up(self.model.policy, x=x, z=z if self.experiment.z else None)
+        pairs = [(self.experiment, self.model)]
+        if self.shadow is not None:
+            pairs.append((self.shadow.experiment, self.shadow.model))
+        for experiment, model in pairs:
+            warm_up(model.policy, x=x, z=z if experiment.z else None)
+            rehearse(experiment, experiment.untaught(len(model.arms)))  # whose ids no caller has used
 
 
 def _submitted(writer: Writer, requests: Iterable[Request]) -> list["Future[Answer]"]:
-    return [writer.submit(each) for each in requests]
+    return [writer.submit(each, own=True) for each in requests]
+
+
+def began_with(store: Store) -> dict[str, Any]:
+    """The model's settings and the arms with which the experiment began."""
+    found: dict[str, Any] = msgspec.json.decode(store.setting(BEGAN) or "{}")
+    return found
 
 
 def first_model(experiment: Experiment, store: Store) -> Model:
     """The untaught model with which the experiment began; raises if it began with another one."""
-    now, known = msgspec.to_builtins(experiment.model), store.setting(BEGAN)
-    if known is None:
-        known = msgspec.json.encode({"model": now, "arms": experiment.arms}).decode()
-        store.set_setting(BEGAN, known)
-    began = msgspec.json.decode(known)
+    now = msgspec.to_builtins(experiment.model)
+    store.setting(BEGAN, msgspec.json.encode({"model": now, "arms": experiment.arms}).decode())
+    began = began_with(store)
     if differ := [key for key in now if now[key] != began["model"].get(key)]:
         raise StoreError(
             f"{', '.join(differ)} changed since the experiment began, wanted as before: the model depends on "
             "it. Begin another experiment, with another name and store; its model can be taught from the log "
             "of this one"
         )
-    return Model(experiment.untaught(len(began["arms"])), 0, tuple(began["arms"]))
+    return Model(experiment.untaught(len(began["arms"])), 0, numbered(began["arms"]))

@@ -34,6 +34,15 @@ class Decided(_Event, frozen=True, kw_only=True):
     due: float
     deferred: bool = False
     """It counts only once it is activated."""
+    named: bool = True
+    """The caller said which arms are eligible, rather than all that there are."""
+    shadow: list[float] = []
+    """What the policy that only looks on would have done, if there is one."""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the caller said."""
+        return {"x": self.x, "eligible": self.eligible if self.named else None, "deferred": self.deferred}
 
     @property
     def propensity(self) -> float:
@@ -67,6 +76,10 @@ class Expired(_Event, frozen=True, kw_only=True):
     reward: float | None = None
 
 
+class Erased(_Event, frozen=True):
+    """Somebody wants the decision forgotten: nothing more comes of it, and its events go."""
+
+
 class ArmAdded(_Event, frozen=True, kw_only=True):
     """An arm can be served from now on; one that was retired, again."""
 
@@ -90,7 +103,7 @@ class Promoted(_Event, frozen=True, kw_only=True):
 
 
 Event: TypeAlias = (
-    Decided | Activated | Followed | Rewarded | Expired | ArmAdded | ArmRetired | Snapshot | Promoted
+    Decided | Activated | Followed | Rewarded | Expired | Erased | ArmAdded | ArmRetired | Snapshot | Promoted
 )
 
 

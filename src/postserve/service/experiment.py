@@ -19,12 +19,16 @@ from postserve.validation import MAX_NORM, one_of
 
 Field: TypeAlias = Literal["number"] | Annotated[list[str], Meta(min_length=2)]
 """A raw value: a number, or one of these categories."""
-Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+PRINTABLE = r"^[^\x00-\x1f\x7f\ufffd]*$(?!\n)"
+"""No control characters, which not every store keeps, and no character that stands for broken text."""
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
 Role: TypeAlias = Literal["decide", "feedback", "read", "admin"]
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 POLICIES = ("PoLinUCB", "PoLinTS", "RobustPoLinUCB", "LinUCBPhiHat", "LinUCB", "RandomPolicy")
 MAPS = ("HybridMap", "RidgeMap", "StagedMap", "KernelMap", "NeighborsMap", "NetworkMap")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+MOST_TEXT = 200
+"""Characters of an id, an arm or a category."""
 FOR_EVER = 1e11
 """Seconds; later than any due moment."""
 
@@ -51,8 +55,12 @@ class Store(_Table, frozen=True):
     """Where the log is kept, and how often the model is saved."""
 
     path: str = "postserve.sqlite"
+    schema: Annotated[str, Meta(pattern="^(?!pg_)[a-z_][a-z0-9_]{0,62}$")] | None = None
+    """Of the tables, in Postgres; named after the experiment if it is not said."""
     snapshot_every: Annotated[int, Meta(ge=1)] = 10_000
     keep_snapshots: Annotated[int, Meta(ge=1)] = 10
+    keep_events: str | None = None
+    """How long the events of closed decisions are kept; for ever if it is not said."""
 
 
 class Server(_Table, frozen=True):
@@ -81,6 +89,8 @@ class Experiment(_Table, frozen=True):
     x: dict[Name, Field]
     z: dict[Name, Field] = {}
     policy: dict[str, Any] = {}
+    shadow: dict[str, Any] | None = None
+    """A second policy, which learns and decides nothing."""
     explore: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.05
     most_magnitude: Annotated[float, Meta(gt=0.0, le=MAX_NORM)] = 1e9
     feedback: Feedback = Feedback()
@@ -131,6 +141,11 @@ def parse_experiment(text: str, label: str = "the experiment") -> Experiment:
         make_policy(found, len(found.arms))
     except InvalidInput as error:
         raise InvalidInput(f"{label}: {error}") from error
+    if found.shadow is not None:
+        try:
+            make_policy(msgspec.structs.replace(found, policy=found.shadow), len(found.arms))
+        except InvalidInput as error:
+            raise InvalidInput(f"{label}, in [shadow]: {error}") from error
     return found
 
 
@@ -216,6 +231,8 @@ def _check(found: Experiment) -> None:
                 raise InvalidInput(f"{side}.{name} is {', '.join(field):.60}, wanted each category once")
     for key in ("wait_for_z", "wait_for_reward"):
         seconds(f"feedback.{key}", getattr(found.feedback, key))
+    if found.store.keep_events is not None:
+        seconds("store.keep_events", found.store.keep_events)
     default = found.feedback.default_reward
     if default is not None and not abs(default) <= found.most_magnitude:
         raise InvalidInput(f"feedback.default_reward is {default}, wanted at most {found.most_magnitude:g}")
@@ -244,10 +261,30 @@ def check_values(
                 raise InvalidInput(f"{side}.{name} is {value!r:.60}, wanted a number of at most {most:g}")
             found[name] = float(value)
         else:
-            if type(value) is not str or not 0 < len(value) <= 200:
+            if type(value) is not str:
                 raise InvalidInput(f"{side}.{name} is {value!r:.60}, wanted the name of a category")
-            found[name] = value
+            found[name] = check_text(f"{side}.{name}", value)
     return found
+
+
+def check_text(what: str, text: str) -> str:
+    """A text as every store can keep it: some have no NUL characters, and none has lone surrogates.
+
+    The edge of HTTP asks the same of ids (`Name`); this is for callers in Python, and for values.
+    """
+    if not 0 < len(text) <= MOST_TEXT:
+        raise InvalidInput(f"{what} has {len(text)} characters, wanted 1 to {MOST_TEXT}")
+    if not re.match(PRINTABLE, text) or not (text.isascii() or _is_whole(text)):
+        raise InvalidInput(f"{what} is {text!r:.60}, wanted no control characters and no lone surrogates")
+    return text
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _in_words(error: str) -> str:

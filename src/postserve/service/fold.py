@@ -6,8 +6,9 @@ the reward is settled (`credit`), and where nothing comes of it, it is taken bac
 
 import io
 import json
+import logging
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +20,16 @@ from postserve.service.rounds import Round
 from postserve.service.stores import Saved, StoreError
 from postserve.state import content_of, private
 
+log = logging.getLogger("postserve.service")
+
 
 class Model(NamedTuple):
     """A policy that has learnt all events up to one, and its arms by name; nobody changes it any more."""
 
     policy: Any
     seq: int
-    arms: tuple[str, ...]
-    """By their number in the policy."""
+    arms: Mapping[str, int]
+    """Their numbers in the policy."""
     retired: frozenset[str] = frozenset()
     skipped: int = 0
     """How many events taught nothing because the policy refused them."""
@@ -43,7 +46,7 @@ class Model(NamedTuple):
 
     def dump(self) -> Saved:
         """The model as bytes: a line of JSON, and the policy's state file."""
-        head = {"arms": self.arms, "retired": sorted(self.retired), "skipped": self.skipped}
+        head = {"arms": list(self.arms), "retired": sorted(self.retired), "skipped": self.skipped}
         content, file = content_of(self.policy), io.BytesIO()
         archive.write(file, content)
         return Saved(
@@ -59,7 +62,16 @@ def loaded(saved: Saved) -> Model:
         path = Path(folder) / "policy.npz"
         path.write_bytes(state)
         policy = load(path)
-    return Model(policy, saved.seq, tuple(head["arms"]), frozenset(head["retired"]), head["skipped"])
+    return Model(policy, saved.seq, numbered(head["arms"]), frozenset(head["retired"]), head["skipped"])
+
+
+def numbered(arms: Iterable[str]) -> dict[str, int]:
+    """Arms in the order in which they were added; the policy never drops one."""
+    return {arm: number for number, arm in enumerate(arms)}
+
+
+class Refused(Exception):
+    """The policy cannot learn from an event."""
 
 
 class Step(NamedTuple):
@@ -81,27 +93,29 @@ class Fold(NamedTuple):
     """The snapshot at a place."""
     keep: Callable[[Saved], None]
     """Where a snapshot goes."""
+    make_way: Callable[[], None] = lambda: None
+    """What is called after each event: others may wait for the processor."""
 
     def __call__(self, model: Model, steps: Sequence[Step]) -> Model:
         """The model after these events; the given one stays as it is.
 
         An event that the policy refuses teaches nothing, whatever is before and after it in the log.
         """
-        if not steps:
-            return model
         try:
             return self._all(model._replace(policy=private(model.policy)), steps)
-        except Exception:  # find out which: a private copy may be left half taught
+        except Refused:  # find out which: a private copy may be left half taught
             for step in steps:
                 try:
                     model = self._all(model._replace(policy=private(model.policy)), [step])
-                except Exception:
+                except Refused:
+                    log.warning("event %d teaches nothing", step.seq, exc_info=True)
                     model = model._replace(seq=step.seq, skipped=model.skipped + 1)
             return model
 
     def _all(self, model: Model, steps: Iterable[Step]) -> Model:
         for step in steps:
             model = self._one(model, step)._replace(seq=step.seq)
+            self.make_way()
         return model
 
     def _one(self, model: Model, step: Step) -> Model:
@@ -109,7 +123,8 @@ class Fold(NamedTuple):
             case ArmAdded(arm=arm):
                 return self._added(model, arm)
             case ArmRetired(arm=arm):
-                return model._replace(retired=model.retired | {arm})
+                left = model._replace(retired=model.retired | {arm})
+                return left if left.eligible else model  # two were asked for at once
             case Snapshot():
                 saved = model._replace(seq=step.seq).dump()
                 self.keep(saved)
@@ -118,14 +133,19 @@ class Fold(NamedTuple):
             case Promoted(snapshot=seq):
                 return self._promoted(model, seq, step.seq)
         if step.after.decided is not None:
-            teach(model, step.before, step.after, self.z_names)
+            try:
+                teach(model, step.before, step.after, self.z_names)
+            except MemoryError:
+                raise  # which says nothing of the event
+            except Exception as error:
+                raise Refused from error
         return model
 
     def _added(self, model: Model, arm: str) -> Model:
         if arm in model.arms:
             return model._replace(retired=model.retired - {arm})
         model.policy.add_arm()
-        return model._replace(arms=(*model.arms, arm))
+        return model._replace(arms=numbered([*model.arms, arm]))
 
     def _promoted(self, model: Model, seq: int, now: int) -> Model:
         """The policy of a snapshot, with the arms of today and without the rounds that closed since."""
@@ -137,7 +157,8 @@ class Fold(NamedTuple):
             policy.add_arm()
         for name, one in open_rounds.named(policy).items():
             known, needed = self.round_at(name, now), _needed(policy, self.z_names)
-            if known.is_ready(needed) or known.is_void:
+            gone = known.decided is None  # which only closed rounds are
+            if gone or known.is_ready(needed) or known.is_void:
                 policy.withdraw(one.x, one.arm, round_id=name)
         return model._replace(policy=policy)
 
@@ -148,7 +169,7 @@ def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> 
     assert decided is not None  # what has no decision teaches nothing
     if not after.active or before.is_ready(needed):
         return  # it was not shown yet, or all that it teaches is learnt
-    x, arm, name = decided.x, model.arms.index(decided.arm), decided.id
+    x, arm, name = decided.x, model.arms[decided.arm], decided.id
     newly_served = before.decided is None or not before.active
     if newly_served and not after.is_void:
         policy.expect(x, arm, round_id=name)

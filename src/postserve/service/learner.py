@@ -1,18 +1,34 @@
-"""The learner: one thread that folds the log, in its order, and publishes a model after each batch."""
+"""The learner: one thread that folds the log, in its order, and publishes a model after each batch.
+
+Where several processes share a store, one leads: it folds the log and publishes its model in the store, from
+where the others take it. Who leads next begins with the newest snapshot and the log, as after a restart. If
+two believe that they lead, nothing happens but the same work twice: the fold has one result.
+"""
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 
-from postserve.service.events import Logged
+from postserve.service.events import ArmAdded, ArmRetired, Logged, Promoted, Snapshot
 from postserve.service.fold import Fold, Model, Step, loaded
 from postserve.service.rounds import Round, round_of
-from postserve.service.stores import Saved, Store
+from postserve.service.stores import BASE, Saved, Store, StoreError
 
 BATCH = 512
 """Events that are folded into one copy of the model."""
+GATHER = 0.1
+"""Seconds in which events come together: a copy of the model costs as much for one as for many."""
 REST = 1.0
 """Seconds after which the log is looked at though nobody said that there is something new."""
+SHARED_REST = 0.25
+"""The same where other processes write, and nobody says it."""
+PUBLISH = 0.5
+"""Seconds between two models for other processes, at least, unless somebody waits for what has changed."""
+SHARE = 0.25
+"""Of the learner's time for publishing a model, or for taking one: with many open rounds it is large."""
+AWAITED = (ArmAdded, ArmRetired, Promoted, Snapshot)
 MOST_ROUNDS = 100_000
 """Rounds that are remembered; the others are read from the log when an event of theirs comes."""
 
@@ -29,6 +45,10 @@ class Rounds:
     def at(self, name: str, seq: int) -> Round:
         """The round of a decision before the event at a place."""
         return round_of(self._store.events_of([name], before=seq)[name])
+
+    def clear(self) -> None:
+        """Forget all; they are read from the log again."""
+        self._known.clear()
 
     def steps(self, logged: list[Logged]) -> list[Step]:
         """The events with their rounds."""
@@ -54,10 +74,20 @@ class Learner:
     def __init__(self, store: Store, untaught: Model, z_names: tuple[str, ...], keep: int) -> None:
         self._store, self._most_kept = store, keep
         self._rounds = Rounds(store, z_names)
-        self._fold = Fold(z_names, self._rounds.at, store.snapshot, self._keep)
-        self.model = newest(store, untaught)
+        # Answers would wait for a whole batch otherwise, however small Python's switch interval is.
+        make_way = partial(time.sleep, 0)
+        self._fold = Fold(z_names, self._rounds.at, store.snapshot, self._keep, make_way)
+        self._untaught, self.model = untaught, newest(store, untaught)
+        self._taught = None if store.shared else self.model
+        """The model that is folded; None if another process leads."""
+        self.leads = not store.shared
+        """Whether this process folds the log, as far as it knows."""
+        self._published, self._next_model = 0, 0.0
         self._changed, self._stopping = threading.Condition(), False
-        self._told = 0
+        self._ended = threading.Event()
+        self._full = False  # whether there may be more than was folded last
+        self.told = 0
+        """The last place that this process has written."""
         self._thread = threading.Thread(target=self._run, name="postserve-learner", daemon=True)
 
     def start(self) -> None:
@@ -69,17 +99,19 @@ class Learner:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+        self._ended.set()
         self._thread.join()
 
     def tell(self, seq: int) -> None:
         """The log has events up to this place."""
         with self._changed:
-            self._told = max(self._told, seq)
+            self.told = max(self.told, seq)
             self._changed.notify_all()
 
     def catch_up(self, *, progress: Callable[[int], None] = lambda seq: None) -> None:
-        """Fold all that the log has, in this thread; for use before `start`."""
-        while self.step():
+        """Fold all that the log has, or take what is published, in this thread; for use before `start`."""
+        last = self._store.last()
+        while self.model.seq < last and self.step():
             progress(self.model.seq)
 
     def wait_for(self, seq: int, seconds: float) -> bool:
@@ -88,37 +120,92 @@ class Learner:
             return self._changed.wait_for(lambda: self.model.seq >= seq, seconds)
 
     def step(self) -> bool:
-        """Fold the next batch; whether there was one."""
-        logged = self._store.read(self.model.seq, BATCH)
-        if not logged:
-            return False
-        model = self._fold(self.model, self._rounds.steps(logged))
-        if model.skipped > self.model.skipped:
-            log.warning("events that taught nothing: %d", model.skipped - self.model.skipped)
-        with self._changed:
-            self.model = model
-            self._changed.notify_all()
+        """Fold the next batch, or take a newer model from the process that leads; whether there was one."""
+        if self._taught is not None:
+            return self._fold_next(self._taught)
+        if not self._asks_to_lead():
+            return self._take_published()
+        self._rounds.clear()
+        self._taught = newest(self._store, self._untaught)
         return True
 
+    def _asks_to_lead(self) -> bool:
+        leads = False  # if the store does not say
+        try:
+            leads = self._store.lead()
+        finally:
+            self.leads = leads
+            if not leads:
+                self._taught = None  # who leads may drop events that it has not learnt
+        return leads
+
+    def _fold_next(self, taught: Model) -> bool:
+        logged = self._store.read(taught.seq, BATCH)
+        self._full = len(logged) == BATCH
+        if logged:
+            try:
+                taught = self._fold(taught, self._rounds.steps(logged))
+            except BaseException:
+                self._rounds.clear()  # they are ahead of the model now
+                raise
+        if not self._asks_to_lead():  # perhaps for a while now
+            return False
+        self._taught = taught
+        self._serve(taught)
+        if self._store.shared:
+            self._publish(taught, awaited=any(isinstance(event, AWAITED) for _, event in logged))
+        return bool(logged)
+
+    def _publish(self, model: Model, *, awaited: bool) -> None:
+        """Let the others have the model, if it has changed."""
+        begin = time.monotonic()
+        if model.seq > self._published and (awaited or begin >= self._next_model):
+            self._store.publish(model.dump())
+            self._published, self._next_model = model.seq, max(begin + PUBLISH, _rested(begin))
+
+    def _take_published(self) -> bool:
+        begin = time.monotonic()
+        if begin < self._next_model or (saved := self._store.published(after=self.model.seq)) is None:
+            return False
+        self._serve(loaded(saved))
+        self._next_model = _rested(begin)
+        return True
+
+    def _serve(self, model: Model) -> None:
+        """Decide with a model, unless a later one decides already."""
+        with self._changed:
+            if model.seq > self.model.seq:
+                self.model = model
+                self._changed.notify_all()
+
     def _run(self) -> None:
-        while True:
+        rest = SHARED_REST if self._store.shared else REST
+        while not self._stopping:
+            failed = False
             try:
                 while not self._stopping and self.step():
-                    pass
+                    if not self._full:
+                        self._ended.wait(GATHER)
             except Exception:  # the store may be out of reach for a while
                 log.exception("the learner failed; it tries again")
-                if self._stopping:
-                    return
+                failed = True
+            idle = failed or not self.leads  # nothing that is told makes it go on sooner
             with self._changed:
-                if self._stopping:
-                    return
-                self._changed.wait_for(lambda: self._stopping or self._told > self.model.seq, REST)
+                self._changed.wait_for(partial(self._is_awaited, idle), rest)
+
+    def _is_awaited(self, idle: bool) -> bool:
+        return self._stopping or (not idle and self.told > self.model.seq)
 
     def _keep(self, saved: Saved) -> None:
         self._store.save(saved)
         for seq, _ in self._store.snapshots()[: -self._most_kept]:
-            if self._store.setting(pin(seq)) is None:
-                self._store.drop_snapshot(seq)
+            self._store.drop_snapshot(seq, unless=pin(seq))
+
+
+def _rested(begin: float) -> float:
+    """When what took from a moment until now may be done again, so that it takes its share of the time."""
+    now = time.monotonic()
+    return now + (now - begin) * (1.0 / SHARE - 1.0)
 
 
 def pin(seq: int) -> str:
@@ -128,11 +215,14 @@ def pin(seq: int) -> str:
 
 def newest(store: Store, untaught: Model) -> Model:
     """The newest snapshot that can be loaded, or the untaught model."""
+    base = store.setting(BASE)
     for seq, _ in reversed(store.snapshots()):
         try:
             saved = store.snapshot(seq)
-            if saved is not None:
+            if saved is not None and seq >= int(base or 0):
                 return loaded(saved)
         except Exception:
             log.exception("the snapshot at %d cannot be loaded; an older one is taken", seq)
+    if base is not None:
+        raise StoreError(f"no snapshot can be loaded, wanted one from {base} on: earlier events were dropped")
     return untaught

@@ -1,4 +1,7 @@
-"""Fold a log from its beginning, and compare what comes out with what was saved on the way."""
+"""Fold a log from its beginning, and compare what comes out with what was saved on the way.
+
+Where events were dropped, the beginning is the oldest snapshot that has learnt from all of them.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,9 +9,9 @@ from typing import NamedTuple
 from postserve.service.engine import first_model
 from postserve.service.events import Promoted
 from postserve.service.experiment import Experiment
-from postserve.service.fold import Fold, Model
+from postserve.service.fold import Fold, Model, loaded
 from postserve.service.learner import BATCH, Rounds
-from postserve.service.stores import Saved, Store
+from postserve.service.stores import BASE, Saved, Store, StoreError
 
 
 class Rebuilt(NamedTuple):
@@ -33,14 +36,30 @@ def rebuild(
             made[saved.seq] = saved
 
     rounds = Rounds(store, tuple(experiment.z))
-    fold = Fold(tuple(experiment.z), rounds.at, made.get, keep)
-    model = first_model(experiment, store)
+    model = _beginning(experiment, store)
+    start = model.seq
+    fold = Fold(
+        tuple(experiment.z),
+        rounds.at,
+        lambda seq: store.snapshot(seq) if seq <= start else made.get(seq),
+        keep,
+    )
     while logged := store.read(model.seq, BATCH):
         model = fold(model, rounds.steps(logged))
         progress(model.seq)
     both = [seq for seq in sorted(wanted) if seq in found]
     differ = [seq for seq in both if wanted[seq] != found[seq]]
     return Rebuilt(model, len(both) - len(differ), min(differ, default=None))
+
+
+def _beginning(experiment: Experiment, store: Store) -> Model:
+    untaught, base = first_model(experiment, store), store.setting(BASE)
+    if base is None:
+        return untaught
+    saved = next((store.snapshot(seq) for seq, _ in store.snapshots() if seq >= int(base)), None)
+    if saved is None:
+        raise StoreError(f"there is no snapshot from {base} on, wanted one: earlier events were dropped")
+    return loaded(saved)
 
 
 def _promoted(store: Store) -> set[int]:

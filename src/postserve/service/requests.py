@@ -6,10 +6,10 @@ keep the events, so that no other request can come between.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from postserve.errors import PostserveError
-from postserve.service.events import Activated, Decided, Event, Expired, Followed, Rewarded, Values
+from postserve.errors import InvalidInput, PostserveError
+from postserve.service.events import Activated, Decided, Erased, Event, Expired, Followed, Rewarded, Values
 from postserve.service.experiment import Feedback
 from postserve.service.rounds import Round
 
@@ -48,14 +48,24 @@ class Decide(NamedTuple):
 
     def events(self, known: Round, rules: Rules, now: float) -> list[Event]:
         """The decision, or nothing if the same was asked before."""
-        before = known.decided
-        if before is None:
+        if known.decided is None:
             return [self.decided]
-        for name in ("x", "eligible", "deferred"):
-            got, wanted = getattr(self.decided, name), getattr(before, name)
-            if got != wanted:
-                made = f"decision {self.id!r:.60} was made with {name} {wanted!r:.200}, got {got!r:.200}"
-                raise Conflict(f"{made}, wanted the same request, or another id")
+        _refuse_another(self.id, self.decided.asked, known.decided.asked)
+        return []
+
+
+class Repeat(NamedTuple):
+    """What cannot be decided now, as an arm is gone; if it was decided before for this id, that stands."""
+
+    id: str
+    asked: dict[str, Any]
+    refusal: InvalidInput
+
+    def events(self, known: Round, rules: Rules, now: float) -> list[Event]:
+        """Nothing new."""
+        if known.decided is None:
+            raise self.refusal
+        _refuse_another(self.id, self.asked, known.decided.asked)
         return []
 
 
@@ -137,6 +147,16 @@ class Tell(NamedTuple):
         return [self.event]
 
 
+class Erase(NamedTuple):
+    """The decision is to be forgotten."""
+
+    id: str
+
+    def events(self, known: Round, rules: Rules, now: float) -> list[Event]:
+        """That it is, unless there is nothing to forget."""
+        return [Erased(now, self.id)] if known.first and not known.erased else []
+
+
 class Expire(NamedTuple):
     """The clock says that a wait may be over."""
 
@@ -163,6 +183,14 @@ def settled(known: Round, feedback: Feedback) -> float | None:
     if feedback.rewards == "sum":
         return math.fsum(each.reward for each in known.rewards)
     return known.rewards[-1].reward
+
+
+def _refuse_another(name: str, got: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Raise if the request is not the one for which a decision was made."""
+    for key, value in wanted.items():
+        if got[key] != value:
+            made = f"decision {name!r:.60} was made with {key} {value!r:.200}, got {got[key]!r:.200}"
+            raise Conflict(f"{made}, wanted the same request, or another id")
 
 
 def _refuse_if_closed(known: Round, rules: Rules, name: str, now: float) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from postserve.service.events import (
     Activated,
     Decided,
+    Erased,
     Event,
     Expired,
     Followed,
@@ -28,6 +29,7 @@ class Round(NamedTuple):
     reward_over: bool = False
     first: float = 0.0
     """When the first event came."""
+    erased: bool = False
 
     def after(self, event: Event) -> "Round":
         """The round once this has happened."""
@@ -42,6 +44,8 @@ class Round(NamedTuple):
             case Rewarded():
                 reward = event.reward if event.final else self.reward
                 return known._replace(rewards=(*self.rewards, event), reward=reward)
+            case Erased():
+                return known._replace(erased=True)
             case Expired() if self.decided is None:
                 return Round()  # nobody will ask for what came to it
             case Expired():
@@ -63,8 +67,8 @@ class Round(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Whether nothing comes of it: there was no reward in time, or it was never shown."""
-        return self.reward_over and (self.reward is None or not self.active)
+        """Whether nothing comes of it: it was erased, there was no reward in time, or it was never shown."""
+        return self.erased or (self.reward_over and (self.reward is None or not self.active))
 
     def is_closed(self, names: Iterable[str]) -> bool:
         """Whether all came that is waited for."""
@@ -76,7 +80,7 @@ class Round(NamedTuple):
         Feedback without a decision waits for it as long as `wait`.
         """
         if self.decided is None:
-            return self.first + wait if self.first else None
+            return self.first + wait if self.first and not self.erased else None
         if self.is_closed(names):
             return None
         waits = []

@@ -2,41 +2,65 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from rich.progress import Progress
 from starlette.applications import Starlette
 
 from postserve.errors import InvalidInput
+from postserve.files import whole_file
 from postserve.service import access
 from postserve.service.app import make_app
-from postserve.service.engine import Engine
+from postserve.service.engine import BEGAN, Engine
 from postserve.service.experiment import Experiment, read_experiment
+from postserve.service.exporting import span, write_log
+from postserve.service.listening import server_of
 from postserve.service.rebuild import rebuild
+from postserve.service.replies import LoopReplies
 from postserve.service.stores import Store
 from postserve.service.stores.memory import MemoryStore
 from postserve.service.stores.sqlite import SqliteStore
 from postserve.terminal import say
 
 IN_MEMORY = ":memory:"
+SUFFIXES = {".parquet": "parquet", ".dsjson": "dsjson", ".jsonl": "events"}
+"""How the name of an exported log ends, and what is written then."""
 TEMPLATE = Path(__file__).with_name("experiment.toml")
-GRACE = 30
-"""Seconds that requests have to end once the service is told to stop."""
 
 
-def open_store(path: str, folder: Path) -> Store:
+def open_store(experiment: Experiment, folder: Path) -> Store:
     """The store that an experiment's file names; a relative path is relative to the file."""
-    return MemoryStore() if path == IN_MEMORY else SqliteStore(folder / path)
+    path = experiment.store.path
+    if path == IN_MEMORY:
+        return MemoryStore()
+    if not is_postgres(path):
+        return SqliteStore(folder / path)
+    try:
+        from postserve.service.stores.postgres import PostgresStore
+    except ModuleNotFoundError as missing:
+        wanted = "pip install 'postserve[service,postgres]'"
+        raise InvalidInput(f"{missing.name} is not installed, wanted: {wanted}") from missing
+    return PostgresStore(path, experiment.store.schema or schema_of(experiment.name))
 
 
-def write_template(path: Path) -> None:
-    """Write an experiment's file that runs as it stands; an existing file is not replaced."""
+def is_postgres(path: str) -> bool:
+    """Whether a store's path is an address of Postgres."""
+    return path.startswith(("postgresql://", "postgres://"))
+
+
+def schema_of(name: str) -> str:
+    """The schema of an experiment's tables; of two names that give the same, the second is refused."""
+    return "postserve_" + re.sub(r"[^a-z0-9]+", "_", name.lower())[:50]
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write an experiment's file; an existing one is not replaced."""
     try:
         with path.open("xb") as file:
-            file.write(TEMPLATE.read_bytes())
+            file.write(content)
     except FileExistsError as error:
         raise InvalidInput(f"{path} is there already, wanted a name that is free") from error
     except OSError as error:
@@ -52,7 +76,7 @@ def serve_or_prepare(path: Path, *, init: bool, new_key: bool) -> None:
         print(f"key, which is shown only now: {key}\nfor {path}:\n")
         print(f'[[keys]]\nname = "…"\nhash = "{hashed}"\nroles = ["decide", "feedback"]')
     elif init:
-        write_template(path)
+        write_new(path, TEMPLATE.read_bytes())
         print(f"wrote {path}; start it with: postserve serve {path}")
     else:
         serve(path)
@@ -60,8 +84,7 @@ def serve_or_prepare(path: Path, *, init: bool, new_key: bool) -> None:
 
 def rebuild_and_show(path: Path, console: Any) -> bool:
     """What `postserve rebuild` does; whether all snapshots agree."""
-    experiment = read_experiment(path)
-    store = open_store(experiment.store.path, path.resolve().parent)
+    experiment, store = _served(path)
     last = store.last()
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("events", total=last)
@@ -73,21 +96,50 @@ def rebuild_and_show(path: Path, console: Any) -> bool:
     return found.differs_at is None
 
 
+def export_and_show(path: Path, target: Path, after: str | None, before: str | None, console: Any) -> None:
+    """What `postserve export` does."""
+    if target.suffix not in SUFFIXES:
+        raise InvalidInput(f"{target} ends in {target.suffix!r}, wanted one of {', '.join(SUFFIXES)}")
+    part, (experiment, store) = span(after, before), _served(path)
+    try:
+        with whole_file(target) as file:
+            write_log(file, experiment, store, SUFFIXES[target.suffix], part)
+    finally:
+        store.close()
+    say(f"written: {target}", console)
+
+
+def _served(path: Path) -> tuple[Experiment, Store]:
+    """An experiment and its log, which must have begun."""
+    experiment = read_experiment(path)
+    store = open_store(experiment, path.resolve().parent)
+    if store.setting(BEGAN) is None:
+        store.close()
+        raise InvalidInput(f"{experiment.store.path} has no log, wanted one that was served")
+    return experiment, store
+
+
+def backup(path: Path, target: Path) -> None:
+    """What `postserve backup` does: copy the log of a service that may be running."""
+    experiment = read_experiment(path)
+    if experiment.store.path == IN_MEMORY or is_postgres(experiment.store.path):
+        wanted = "an SQLite file; pg_dump makes a backup of Postgres"
+        raise InvalidInput(f"the log of {experiment.name} is in no file, wanted {wanted}")
+    _, store = _served(path)
+    assert isinstance(store, SqliteStore)
+    store.backup(target)
+    store.close()
+    print(f"wrote {target}")
+
+
 def serve(path: Path) -> None:
     """Serve an experiment until the process is told to stop (SIGTERM, or Ctrl-C)."""
     experiment = read_experiment(path)
-    engine = Engine(experiment, open_store(experiment.store.path, path.resolve().parent))
+    engine = Engine(experiment, open_store(experiment, path.resolve().parent))
     server = experiment.server
     print(describe(experiment), flush=True)
-    uvicorn.run(
-        app_of(engine),
-        host=server.host,
-        port=server.port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-    )
+    with contextlib.suppress(KeyboardInterrupt):  # the signal once more, after a stop in good order
+        server_of(app_of(engine), server.host, server.port).run()
 
 
 def app_of(engine: Engine) -> Starlette:
@@ -97,6 +149,7 @@ def app_of(engine: Engine) -> Starlette:
     @contextlib.asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         await asyncio.to_thread(engine.start)
+        engine.submit = LoopReplies(engine.writer, asyncio.get_running_loop()).submit
         yield
         await asyncio.to_thread(engine.stop)
 
@@ -106,5 +159,6 @@ def app_of(engine: Engine) -> Starlette:
 
 def describe(experiment: Experiment) -> str:
     """One line for the terminal."""
-    server = experiment.server
-    return f"{experiment.name}: http://{server.host}:{server.port}, log in {experiment.store.path}"
+    server, path = experiment.server, experiment.store.path
+    where = "Postgres" if is_postgres(path) else path  # an address may have a password in it
+    return f"{experiment.name}: http://{server.host}:{server.port}, log in {where}"

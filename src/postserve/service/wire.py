@@ -1,12 +1,16 @@
 """What goes over the wire, in JSON; unknown fields are refused."""
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from postserve.service.experiment import PRINTABLE, Name
 from postserve.service.rounds import Round
 
-Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+Id: TypeAlias = Name
+RewardKey: TypeAlias = Annotated[str, Meta(max_length=200, pattern=PRINTABLE)]
+Place: TypeAlias = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+"""Of an event in the log."""
 
 
 class _In(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -18,7 +22,7 @@ class DecideIn(_In, frozen=True):
 
     context: dict[str, Any]
     id: Id | None = None
-    eligible: list[str] | None = None
+    eligible: list[Id] | None = None
     deferred: bool = False
 
 
@@ -32,7 +36,7 @@ class RewardIn(_In, frozen=True):
     """A reward."""
 
     reward: float
-    key: Annotated[str, Meta(max_length=200)] = ""
+    key: RewardKey = ""
 
 
 class OutcomeIn(_In, frozen=True):
@@ -41,7 +45,7 @@ class OutcomeIn(_In, frozen=True):
     id: Id
     z: dict[str, Any] | None = None
     reward: float | None = None
-    key: Annotated[str, Meta(max_length=200)] = ""
+    key: RewardKey = ""
     activate: bool = False
 
 
@@ -60,7 +64,15 @@ class ArmIn(_In, frozen=True):
 class PromoteIn(_In, frozen=True):
     """Which snapshot."""
 
-    snapshot: int
+    snapshot: Place
+
+
+class LogQuery(_In, frozen=True):
+    """Which part of the log, and as what; `after` and `before` are places in the log, or times."""
+
+    format: Literal["parquet", "dsjson", "events"] = "parquet"
+    after: str | None = None
+    before: str | None = None
 
 
 class DecideOut(Struct, frozen=True, kw_only=True):
@@ -82,6 +94,75 @@ class OutcomeOut(Struct, frozen=True, kw_only=True):
     id: str
     status: str
     repeated: bool
+
+
+class BatchedOut(Struct, frozen=True, kw_only=True):
+    """What became of one outcome of a batch: it is kept, or it is refused."""
+
+    id: str
+    status: str | UnsetType = UNSET
+    repeated: bool | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+
+
+class BatchOut(Struct, frozen=True, kw_only=True):
+    """What became of a batch, in its order."""
+
+    results: list[BatchedOut]
+
+
+class ArmOut(Struct, frozen=True, kw_only=True):
+    """An arm, and whether it can be served."""
+
+    arm: str
+    eligible: bool
+
+
+class ArmsOut(Struct, frozen=True, kw_only=True):
+    """All arms."""
+
+    arms: list[ArmOut]
+
+
+class SnapshotOut(Struct, frozen=True, kw_only=True):
+    """A saved model."""
+
+    snapshot: int
+    digest: str
+
+
+class ModelsOut(Struct, frozen=True, kw_only=True):
+    """The model that decides, and all snapshots."""
+
+    version: int
+    leads: bool
+    """Whether this process is the one that learns."""
+    behind: int
+    """How many events of the log it has not learnt yet."""
+    skipped: int
+    """How many events taught it nothing because the policy refused them."""
+    snapshots: list[SnapshotOut]
+
+
+class LiveOut(Struct, frozen=True, kw_only=True):
+    """The process answers."""
+
+    status: Literal["alive"] = "alive"
+
+
+class ReadyOut(Struct, frozen=True, kw_only=True):
+    """The service decides."""
+
+    version: int
+    status: Literal["ready"] = "ready"
+
+
+class ErasedOut(Struct, frozen=True, kw_only=True):
+    """That a decision is forgotten."""
+
+    id: str
+    status: str
 
 
 class RoundOut(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,14 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from postserve.errors import PostserveError
+from postserve.errors import InvalidInput, PostserveError
 from postserve.service.events import Event
-from postserve.service.requests import Conflict, Request, Rules
+from postserve.service.replies import Answer, Reply, ThreadReply
+from postserve.service.requests import Conflict, Erase, Expire, Request, Rules
 from postserve.service.rounds import Round, round_of
 from postserve.service.stores import Store
 
@@ -28,16 +29,9 @@ class Unavailable(PostserveError):
     """The store could not commit; whether the request was kept is not known, and it may be repeated."""
 
 
-class Answer(NamedTuple):
-    """The round after a request was committed, and whether it changed anything."""
-
-    round: Round
-    changed: bool
-
-
 class _Waiting(NamedTuple):
     request: Request
-    future: "Future[Answer]"
+    reply: Reply
 
 
 class Writer:
@@ -48,11 +42,13 @@ class Writer:
         store: Store,
         rules: Rules,
         most_waiting: int,
-        committed: Callable[[int], None],
+        committed: Callable[[int, list[Event]], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store, self.rules, self._most_waiting = store, rules, most_waiting
         self._committed, self._clock = committed, clock
+        self.after_commit: list[Callable[[], None]] = []
+        """What is called when all answers of a commit were given."""
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="postserve-writer", daemon=True)
 
@@ -70,13 +66,17 @@ class Writer:
         """How many requests wait for their commit."""
         return self._queue.qsize()
 
-    def submit(self, request: Request) -> "Future[Answer]":
-        """Commit a request."""
-        if self.waiting >= self._most_waiting:
+    def submit(self, request: Request, *, own: bool = False) -> "Future[Answer]":
+        """Commit a request; the service's own are never refused."""
+        reply = ThreadReply()
+        self.put(request, reply, own=own)
+        return reply.future
+
+    def put(self, request: Request, reply: Reply, *, own: bool = False) -> None:
+        """Commit a request, and give the answer to a reply."""
+        if not own and self.waiting >= self._most_waiting:
             raise Overloaded(f"{self.waiting} requests wait, wanted fewer than {self._most_waiting}")
-        future: Future[Answer] = Future()
-        self._queue.put(_Waiting(request, future))
-        return future
+        self._queue.put(_Waiting(request, reply))
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
@@ -92,46 +92,53 @@ class Writer:
                 return
 
     def _commit(self, group: list[_Waiting]) -> None:
-        """One transaction for all of them; each is refused for itself, or all wait in vain together."""
+        """One transaction for all of them; each is refused for itself, or all wait in vain together.
+
+        Who has gone away meanwhile is left out.
+        """
+        group = [each for each in group if each.reply.begin()]
+        answers: Sequence[Answer | Exception]
         try:
-            answers, last = self._transact([each.request for each in group])
+            answers, events, last = self._transact([each.request for each in group])
         except Exception as error:
             log.exception("a commit failed")
             wanted = "a store that can be written to; the request may be repeated"
-            failed = Unavailable(f"the store failed ({type(error).__name__}: {error}), wanted {wanted}")
-            for each in group:
-                each.future.set_exception(failed)
-            return
+            failed = Unavailable(f"the store failed ({type(error).__name__}), wanted {wanted}")
+            answers, events, last = [failed] * len(group), [], None
         if last is not None:
-            self._committed(last)
+            self._committed(last, events)
         for each, answer in zip(group, answers, strict=True):
-            if isinstance(answer, Answer):
-                each.future.set_result(answer)
-            else:
-                each.future.set_exception(answer)
+            each.reply.give(answer)
+        for call in self.after_commit:
+            call()
 
-    def _transact(self, requests: list[Request]) -> tuple[list[Answer | Conflict], int | None]:
-        answers: list[Answer | Conflict] = []
+    def _transact(self, requests: list[Request]) -> tuple[list[Answer | Exception], list[Event], int | None]:
+        answers: list[Answer | Exception] = []
         events: list[Event] = []
         changed: set[str] = set()
         last, now, rules = None, self._clock(), self.rules
         with self._store.transaction() as transaction:
             histories = transaction.events_of({each.id for each in requests if each.id})
             rounds = {"": Round(), **{name: round_of(each) for name, each in histories.items()}}
+            gone = transaction.gone(name for name, each in histories.items() if not each)
             for request in requests:
                 try:
+                    is_gone = request.id in gone or rounds[request.id].erased
+                    if is_gone and not isinstance(request, Erase):
+                        raise Conflict(f"decision {request.id!r:.60} is kept no more, wanted another id")
                     new = request.events(rounds[request.id], rules, now)
-                except Conflict as refused:
+                except (Conflict, InvalidInput) as refused:
                     answers.append(refused)
                     continue
                 for event in new:
                     rounds[request.id] = rounds[request.id].after(event)
+                if new or isinstance(request, Expire):  # whose wait may have become longer since
                     changed.add(request.id)
                 events += new
                 answers.append(Answer(rounds[request.id], bool(new)))
             if events:
                 last = transaction.append(events)
-                wait = rules.feedback.longest_wait
-                changed.discard("")
-                transaction.wait({name: rounds[name].next_due(rules.z_names, wait) for name in changed})
-        return answers, last
+            wait = rules.feedback.longest_wait
+            changed.discard("")
+            transaction.wait({name: rounds[name].next_due(rules.z_names, wait) for name in changed})
+        return answers, events, last

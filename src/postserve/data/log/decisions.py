@@ -36,11 +36,14 @@ class DecisionLog:
     """
 
     def __init__(self, frame: Any) -> None:
+        arms = frame.collect_schema().get("arm")
         self.frame = in_schema(frame)
         names = self.frame.collect_schema().names()
         self.x_names = [name.removeprefix(X) for name in names if name.startswith(X)]
         self.z_names = [name.removeprefix(Z) for name in names if name.startswith(Z)]
         self._arm_names: tuple[str, ...] | None = None
+        if arms == extra("polars").Enum:
+            self._arm_names = tuple(arms.categories)
 
     @classmethod
     def of(cls, table: Any) -> "DecisionLog":
@@ -88,7 +91,10 @@ class DecisionLog:
 
     @property
     def arm_names(self) -> tuple[str, ...]:
-        """The arms that were served or eligible, in rising order; numbers by their size."""
+        """The arms that were served or eligible, in rising order; numbers by their size.
+
+        Where `arm` is a polars Enum, its categories in their order: the log says which arms there are.
+        """
         if self._arm_names is None:
             pl = extra("polars")
             eligible = self.frame.select(pl.col("eligible").explode().alias("arm"))
@@ -221,11 +227,13 @@ def _encoded(
     """One piece of a log as policies see it."""
     sides = []
     for prefix, encoder in ((X, x_encoder), (Z, z_encoder)):
-        columns = {name: piece[prefix + name] for name in encoder.inputs}
-        sides.append(encoder.table(columns) if columns else np.empty((len(piece), 0)))
-    names = [Z + name for name in z_encoder.inputs]
-    if names:
-        sides[1][_lost(piece, names)] = np.nan
+        names = [prefix + name for name in encoder.inputs]
+        lost = _lost(piece, names) if prefix == Z and names else np.zeros(len(piece), dtype=bool)
+        side = np.full((len(piece), len(encoder.names)), np.nan)
+        if names and not lost.all():
+            there = piece.filter(~lost)
+            side[~lost] = encoder.table({name: there[prefix + name] for name in encoder.inputs})
+        sides.append(side)
     unknown = [name for name in piece["arm"].unique().to_list() if name not in ids]
     if unknown:
         row = done + piece["arm"].to_list().index(unknown[0])

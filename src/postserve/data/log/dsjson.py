@@ -54,7 +54,7 @@ def to_dsjson(log: DecisionLog, path: PathLike) -> None:
     with whole_file(as_path("path", path)) as file:
         for piece in log.pieces():
             for row in piece.iter_rows(named=True):
-                file.write(json.dumps(_event(row, arms)).encode() + b"\n")
+                file.write(json.dumps(line_of(row, arms)).encode() + b"\n")
 
 
 def _as_parquet(place: Path, folder: Path) -> Iterator[Path]:
@@ -113,14 +113,14 @@ def _row(where: str, line: str) -> dict[str, Any]:
         arms = [_arm(action, i) for i, action in enumerate(context.pop(MULTI), 1)]
         row = {
             "decision_id": str(event["EventId"]),
-            "time": _moment(event.get("Timestamp")),
+            "time": moment(event.get("Timestamp")),
             "arm": arms[chosen[0] - 1],
             "eligible": [arms[i - 1] for i in chosen],
             "propensity": float(event.get("_label_probability", chances[0])),
             "propensities": [float(chance) for chance in chances],
             "reward": -float(event["_label_cost"]) if "_label_cost" in event else None,
-            "reward_time": _moment(event.get("_reward_time")),
-            "z_time": _moment(event.get("_z_time")),
+            "reward_time": moment(event.get("_reward_time")),
+            "z_time": moment(event.get("_z_time")),
             "model_version": event.get("_model_version"),
         }
         row |= {X + name: value for name, value in _flat(context)}
@@ -130,7 +130,7 @@ def _row(where: str, line: str) -> dict[str, Any]:
         raise InvalidInput(f"{got}, wanted EventId, a, p, c with {MULTI}, and _label_cost") from error
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment(text: str | None) -> datetime | None:
     """A time in UTC, in which times without a zone are."""
     if text is None:
         return None
@@ -152,7 +152,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _event(row: Mapping[str, Any], all_arms: tuple[str, ...]) -> dict[str, Any]:
+def line_of(row: Mapping[str, Any], all_arms: tuple[str, ...]) -> dict[str, Any]:
     """A row of the schema as a line."""
     arms = list(row["eligible"] or all_arms)
     first = arms.index(row["arm"])

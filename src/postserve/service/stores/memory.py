@@ -4,21 +4,23 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 from postserve.service.events import Event, Logged
-from postserve.service.stores import Saved
+from postserve.service.stores import BASE, Saved, Unshared
 
 
-class MemoryStore:
+class MemoryStore(Unshared):
     """Everything in lists and dictionaries."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._events: list[Event] = []
+        self._events: list[Event | None] = []  # None where one was dropped
         self._places: dict[str, list[int]] = defaultdict(list)
         self._dues: dict[str, float] = {}
         self._saved: dict[int, Saved] = {}
         self._settings: dict[str, str] = {}
+        self._gone: set[str] = set()
 
     @contextmanager
     def transaction(self) -> Iterator["MemoryTransaction"]:
@@ -40,16 +42,18 @@ class MemoryStore:
         """As `Store.events_of`."""
         with self._lock:
             end = len(self._events) + 1 if before is None else before
-            return {
-                name: [self._events[seq - 1] for seq in self._places.get(name, ()) if seq < end]
-                for name in ids
-            }
+            places = {name: [seq for seq in self._places.get(name, ()) if seq < end] for name in ids}
+            return {name: [event for _, event in self._at(found)] for name, found in places.items()}
+
+    def _at(self, places: Iterable[int]) -> Iterator[Logged]:
+        for seq in places:
+            if (event := self._events[seq - 1]) is not None:
+                yield Logged(seq, event)
 
     def read(self, after: int, most: int) -> list[Logged]:
         """As `Store.read`."""
         with self._lock:
-            found = self._events[after : after + most]
-        return [Logged(after + 1 + i, event) for i, event in enumerate(found)]
+            return list(islice(self._at(range(after + 1, len(self._events) + 1)), most))
 
     def last(self) -> int:
         """As `Store.last`."""
@@ -73,17 +77,44 @@ class MemoryStore:
         """As `Store.snapshot`."""
         return self._saved.get(seq)
 
-    def drop_snapshot(self, seq: int) -> None:
+    def drop_snapshot(self, seq: int, unless: str) -> None:
         """As `Store.drop_snapshot`."""
-        self._saved.pop(seq, None)
+        with self._lock:
+            if unless not in self._settings:
+                self._saved.pop(seq, None)
 
-    def setting(self, name: str) -> str | None:
+    def setting(self, name: str, default: str | None = None) -> str | None:
         """As `Store.setting`."""
+        if default is not None:
+            return self._settings.setdefault(name, default)
         return self._settings.get(name)
 
     def set_setting(self, name: str, value: str) -> None:
         """As `Store.set_setting`."""
-        self._settings[name] = value
+        with self._lock:
+            self._settings[name] = value
+
+    def finished(self, upto: int, most: int) -> list[str]:
+        """As `Store.finished`."""
+        with self._lock:
+            found = (
+                name
+                for name, places in self._places.items()
+                if places and places[-1] <= upto and name not in self._dues
+            )
+            return list(islice(found, most))
+
+    def drop(self, ids: Iterable[str], base: int) -> None:
+        """As `Store.drop`."""
+        with self._lock:
+            for name in ids:
+                if (places := self._places.get(name)) and places[-1] <= base:
+                    for seq in places:
+                        self._events[seq - 1] = None
+                    self._gone.add(name)
+                    self._dues.pop(name, None)
+                    del self._places[name]
+            self._settings[BASE] = str(max(base, int(self._settings.get(BASE, 0))))
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -105,6 +136,10 @@ class MemoryTransaction:
             if event.id in found:
                 found[event.id].append(event)
         return found
+
+    def gone(self, ids: Iterable[str]) -> set[str]:
+        """As `Transaction.gone`."""
+        return self._store._gone.intersection(ids)
 
     def append(self, events: Sequence[Event]) -> int:
         """As `Transaction.append`."""

@@ -1,5 +1,7 @@
 """The log in an SQLite file: one process writes, and what it has answered for is on the disk."""
 
+import fcntl
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,22 +11,33 @@ from typing import Any
 import apsw
 
 from postserve.service.events import Event, Logged, decode, encode
-from postserve.service.stores import Saved, StoreError
+from postserve.service.stores import BASE, Saved, StoreError, Unshared, next_step, trace_of
 
-SCHEMA = 1
-TABLES = """
+STEPS = [
+    """
 CREATE TABLE events (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL);
 CREATE INDEX events_by_id ON events (id) WHERE id <> '';
 CREATE TABLE waits (id TEXT PRIMARY KEY, due REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX waits_by_due ON waits (due);
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+""",
+    """
+CREATE TABLE gone (trace BLOB PRIMARY KEY) WITHOUT ROWID;
+""",
+]
+"""What makes each version of the tables from the one before; never changed, only added to."""
+FINISHED = """
+SELECT DISTINCT id FROM events
+WHERE seq <= ? AND id <> '' AND id NOT IN (SELECT id FROM waits)
+  AND NOT EXISTS (SELECT 1 FROM events AS l WHERE l.id = events.id AND l.seq > ? AND l.id <> '')
+LIMIT ?
 """
 BUSY_MS = 10_000
 """How long a statement waits for another process, such as one that makes a backup."""
 
 
-class SqliteStore:
+class SqliteStore(Unshared):
     """One file, with its journal beside it; each thread has a connection of its own."""
 
     def __init__(self, path: str | Path, *, synchronous: str = "FULL", vfs: str | None = None) -> None:
@@ -33,9 +46,13 @@ class SqliteStore:
         self._threads = threading.local()
         self._open: list[apsw.Connection] = []
         self._lock = threading.Lock()
+        self._claim: int | None = None
         try:
             self._migrate()
-        except apsw.Error as error:
+        except (apsw.Error, StoreError) as error:
+            self.close()
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"{path} cannot be used ({error}), wanted a log of this service") from error
 
     @property
@@ -46,21 +63,37 @@ class SqliteStore:
             found.set_busy_timeout(BUSY_MS)
             found.execute("PRAGMA journal_mode = WAL")
             found.execute(f"PRAGMA synchronous = {self._synchronous}")
+            found.execute("PRAGMA secure_delete = FAST")  # what is deleted is overwritten, where that is free
             self._threads.connection = found
             with self._lock:
                 self._open.append(found)
         return found
 
     def _migrate(self) -> None:
-        db = self._connection
-        with _immediate(db):
-            version = _value(db, "PRAGMA user_version")
-            if version > SCHEMA:
-                raise StoreError(f"{self.path} has version {version}, wanted at most {SCHEMA}")
-            if version == 0:
-                for statement in TABLES.strip().split(";\n"):
+        db, statements = self._connection, [""]
+        while statements:
+            with _immediate(db):
+                version = _value(db, "PRAGMA user_version")
+                statements = next_step(STEPS, version, self.path)
+                for statement in statements:
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {SCHEMA}")
+                if statements:
+                    db.execute(f"PRAGMA user_version = {version + 1}")
+
+    def lead(self) -> bool:
+        """As `Store.lead`: one process serves from a file, and has it until it ends."""
+        with self._lock:
+            if self._claim is None:
+                # Beside the log: closing any handle of the log itself would undo the locks of SQLite.
+                claim = os.open(f"{self.path}-serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                try:
+                    fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    os.close(claim)
+                    wanted = "one process per file; several can share a log in Postgres"
+                    raise StoreError(f"{self.path} is served by another process, wanted {wanted}") from error
+                self._claim = claim
+        return True
 
     @contextmanager
     def transaction(self) -> Iterator["SqliteTransaction"]:
@@ -102,12 +135,15 @@ class SqliteStore:
         row = self._connection.execute(query, (seq,)).fetchone()
         return None if row is None else Saved(*row)
 
-    def drop_snapshot(self, seq: int) -> None:
+    def drop_snapshot(self, seq: int, unless: str) -> None:
         """As `Store.drop_snapshot`."""
-        self._write("DELETE FROM snapshots WHERE seq = ?", (seq,))
+        kept = "EXISTS (SELECT 1 FROM settings WHERE name = ?)"
+        self._write(f"DELETE FROM snapshots WHERE seq = ? AND NOT {kept}", (seq, unless))
 
-    def setting(self, name: str) -> str | None:
+    def setting(self, name: str, default: str | None = None) -> str | None:
         """As `Store.setting`."""
+        if default is not None:
+            self._write("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, default))
         found = _value(self._connection, "SELECT value FROM settings WHERE name = ?", (name,))
         return None if found is None else str(found)
 
@@ -115,13 +151,37 @@ class SqliteStore:
         """As `Store.set_setting`."""
         self._write("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
+    def finished(self, upto: int, most: int) -> list[str]:
+        """As `Store.finished`."""
+        return [name for (name,) in self._connection.execute(FINISHED, (upto, upto, most))]
+
+    def drop(self, ids: Iterable[str], base: int) -> None:
+        """As `Store.drop`; what was there is overwritten."""
+        db = self._connection
+        db.execute("PRAGMA secure_delete = ON")
+        with _immediate(db):
+            for name in ids:
+                last = _value(db, "SELECT max(seq) FROM events WHERE id = ? AND id <> ''", (name,))
+                if last is not None and last <= base:
+                    db.execute("DELETE FROM events WHERE id = ? AND id <> ''", (name,))
+                    db.execute("DELETE FROM waits WHERE id = ?", (name,))
+                    db.execute("INSERT OR IGNORE INTO gone VALUES (?)", (trace_of(name),))
+            before = int(_value(db, "SELECT value FROM settings WHERE name = ?", (BASE,)) or 0)
+            db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (BASE, str(max(before, base))))
+
     def backup(self, path: str | Path) -> None:
-        """Copy the whole log to another file, while this one is in use."""
-        target = apsw.Connection(str(path))
+        """Copy the whole log to another file, which must not be there yet, while this one is in use."""
+        if Path(path).exists():
+            raise StoreError(f"{path} is there already, wanted a name that is free")
+        if not Path(path).absolute().parent.is_dir():
+            raise StoreError(f"there is no folder for {path}, wanted one that exists")
+        part = f"{path}.part"
+        Path(part).unlink(missing_ok=True)
+        target = apsw.Connection(part)
         with target.backup("main", self._connection, "main") as copy:
-            while not copy.done:
-                copy.step(1_000)
+            copy.step(-1)  # all in one reading, which no writer disturbs
         target.close()
+        Path(part).rename(path)
 
     def close(self) -> None:
         """As `Store.close`; no thread may use the store any more."""
@@ -129,6 +189,9 @@ class SqliteStore:
             for connection in self._open:
                 connection.close()
             self._open.clear()
+            if self._claim is not None:
+                os.close(self._claim)
+                self._claim = None
 
     def _write(self, statement: str, values: tuple[Any, ...]) -> None:
         with _immediate(self._connection):
@@ -144,6 +207,13 @@ class SqliteTransaction:
     def events_of(self, ids: Iterable[str]) -> dict[str, list[Event]]:
         """As `Transaction.events_of`."""
         return _events_of(self._db, ids, None)
+
+    def gone(self, ids: Iterable[str]) -> set[str]:
+        """As `Transaction.gone`."""
+        if not _value(self._db, "SELECT EXISTS (SELECT 1 FROM gone)"):
+            return set()
+        query = "SELECT 1 FROM gone WHERE trace = ?"
+        return {name for name in ids if _value(self._db, query, (trace_of(name),)) is not None}
 
     def append(self, events: Sequence[Event]) -> int:
         """As `Transaction.append`."""

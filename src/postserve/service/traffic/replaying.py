@@ -1,0 +1,158 @@
+"""The same events given to the library: a second reading of the log, written with a policy's own verbs.
+
+It shares no line with the service's fold, so that the two can differ. `save` and `load` stand for a snapshot.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from postserve import archive
+from postserve.errors import PostserveError
+from postserve.loading import load
+from postserve.service.events import (
+    Activated,
+    ArmAdded,
+    Decided,
+    Erased,
+    Event,
+    Expired,
+    Followed,
+    Logged,
+    Promoted,
+    Rewarded,
+    Snapshot,
+    decode,
+)
+from postserve.service.experiment import Experiment
+from postserve.state import content_of
+
+
+class Compared(NamedTuple):
+    """How many snapshots are the same to the bit, and the first event at which they are not, and why."""
+
+    agreeing: int
+    differs_at: int | None = None
+    why: str = ""
+
+
+def compared(path: Path, digests: Mapping[int, str], folder: Path) -> Compared:
+    """A log of events, replayed, against the digests of the service's snapshots, by their places."""
+    agreeing = 0
+    with path.open("rb") as file:
+        began = json.loads(next(file))
+        replay = Replay(began["model"], began["arms"], folder)
+        for seq, event in _events(file):
+            try:
+                replay.take(seq, event)
+            except PostserveError as error:
+                return Compared(agreeing, seq, f"the library refuses it: {error}")
+            if isinstance(event, Snapshot) and seq in digests:
+                if digests[seq] != replay.digest:
+                    return Compared(agreeing, seq, "the states differ there, and not at the snapshots before")
+                agreeing += 1
+    return Compared(agreeing)
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[Logged]:
+    for line in lines:
+        yield Logged(json.loads(line)["seq"], decode(line))
+
+
+class _Round:
+    """A decision on its way."""
+
+    def __init__(self) -> None:
+        self.decided: Decided | None = None
+        self.z: dict[str, Any] = {}
+        self.reward: float | None = None
+        self.served = self.z_over = self.reward_over = False
+
+
+class Replay:
+    """A policy that is told what the log has, event by event."""
+
+    def __init__(self, model: Mapping[str, Any], arms: list[str], folder: Path) -> None:
+        experiment = msgspec.convert({**model, "arms": arms}, Experiment)
+        self.policy, self._arms, self._folder = experiment.untaught(len(arms)), list(arms), folder
+        self._z_names = [] if self.policy.dim_z is None else list(experiment.z)
+        self._rounds: dict[str, _Round] = {}
+        self._ended: set[str] = set()
+        self._announced: dict[str, Any] = {}
+        self._saved: dict[int, dict[str, Any]] = {}
+
+    @property
+    def digest(self) -> str:
+        """Of all that the policy has learnt."""
+        return archive.digest_of(content_of(self.policy))
+
+    def take(self, seq: int, event: Event) -> None:
+        """The next event."""
+        match event:
+            case ArmAdded(arm=arm) if arm not in self._arms:
+                self._arms.append(arm)
+                self.policy.add_arm()
+            case Snapshot():
+                self.policy.save(self._file(seq))
+                self.policy = load(self._file(seq))
+                self._saved[seq] = dict(self._announced)
+            case Promoted(snapshot=then):
+                self._go_back(then)
+        if event.id and event.id not in self._ended:
+            self._tell(event.id, event)
+
+    def _file(self, seq: int) -> Path:
+        return self._folder / f"{seq}.npz"
+
+    def _go_back(self, then: int) -> None:
+        self.policy, self._announced = load(self._file(then)), dict(self._saved[then])
+        while self.policy.n_arms < len(self._arms):
+            self.policy.add_arm()
+        for name in [name for name in self._announced if name in self._ended]:
+            self.policy.withdraw(*self._announced.pop(name), round_id=name)
+
+    def _tell(self, name: str, event: Event) -> None:
+        one, news = self._rounds.setdefault(name, _Round()), False
+        match event:
+            case Decided():
+                one.decided, one.served = event, not event.deferred
+                news = one.served
+            case Activated():
+                one.served = news = True
+            case Followed(z=z):
+                one.z, news = {**one.z, **z}, True
+            case Rewarded(reward=reward, final=True):
+                one.reward = reward
+            case Expired() if one.decided is None:
+                del self._rounds[name]  # what came found no decision in time
+            case Expired(z=z_over, reward_over=reward_over, reward=reward):
+                one.z_over |= z_over
+                one.reward_over |= reward_over
+                one.reward = one.reward if reward is None else reward
+            case Erased():
+                one.reward, one.reward_over = None, True  # nothing comes of it any more
+        if one.decided is not None:
+            self._teach(name, one, one.decided, event, news)
+
+    def _teach(self, name: str, one: _Round, decided: Decided, event: Event, news: bool) -> None:
+        x, arm = decided.x, self._arms.index(decided.arm)
+        if isinstance(event, Decided | Activated) and one.served:
+            self.policy.expect(x, arm, round_id=name)
+            self._announced[name] = x, arm
+        by_id = {"round_id": name} if name in self._announced else {}
+        whole = all(field in one.z for field in self._z_names)
+        if one.served and self._z_names and one.z and news and (whole or by_id):
+            self.policy.observe(x, arm, one.z, **by_id)
+        if one.served and one.reward is not None and (whole or one.z_over):
+            z = one.z if self._z_names and whole else None
+            self.policy.credit(x, arm, z, one.reward, **by_id)
+        elif not (one.reward_over and (one.reward is None or not one.served)):
+            return
+        elif by_id:
+            self.policy.withdraw(x, arm, **by_id)
+        self._announced.pop(name, None)
+        self._ended.add(name)
+        del self._rounds[name]
