@@ -17,7 +17,7 @@ Key: TypeAlias = str | tuple[bytes, int]
 """An id, or x and an arm."""
 
 
-@dataclass(eq=False, frozen=True)
+@dataclass(eq=False, frozen=True, slots=True)
 class OpenRound:
     """An arm was served at x; z, and what was predicted before it, once it came."""
 

@@ -65,9 +65,10 @@ def restore(policy: Any, stored: Stored) -> None:
     ]
     policy._open = OpenRounds(rounds)
     count_all(policy, rounds)
+    out = _out_of_map(policy)
     if policy._phi_hat is not None:
-        policy._phi_hat.remember(_out_of_map(policy))
-    agree = policy._phi_hat is None or policy._phi_hat.has_announced(_out_of_map(policy))
+        policy._phi_hat.remember(out)
+    agree = policy._phi_hat is None or policy._phi_hat.has_announced(out)
     stored.require(agree, "open_x", "rounds of which the map has those whose z is out")
 
 

@@ -85,7 +85,7 @@ class Engine:
         self.tally = Tally()
         self._stopping = threading.Event()
         self._timer = threading.Thread(target=self._look_at_clock, name="postserve-clock", daemon=True)
-        self._drop_at = 0.0
+        self._drop_at, self._saves_at = 0.0, 0
         self.ready = False
 
     @property
@@ -271,9 +271,12 @@ class Engine:
                     future.result()
 
     def _save_if_due(self) -> None:
+        if (learnt := self.model.seq) < self._saves_at:
+            return  # the learner has not come to the last one yet
         saved = self.store.snapshots()
-        if self.model.seq - (saved[-1][0] if saved else 0) >= self.experiment.store.snapshot_every:
+        if learnt - (saved[-1][0] if saved else 0) >= self.experiment.store.snapshot_every:
             self.writer.submit(Tell(Snapshot(self._clock())), own=True).result()
+            self._saves_at = self.store.last()
 
     def _drop_if_due(self) -> None:
         """Now and then, drop what need not be kept any more."""

@@ -14,7 +14,7 @@ Value: TypeAlias = float | str
 Values: TypeAlias = dict[str, Value]
 
 
-class _Event(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=str.lower):
+class _Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind", tag=str.lower):
     time: float
     id: str = ""
     """Of the decision it belongs to; empty if to none."""

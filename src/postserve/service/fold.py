@@ -16,6 +16,7 @@ from postserve import archive
 from postserve.loading import load
 from postserve.policies import open_rounds
 from postserve.service.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
+from postserve.service.giving_way import giving_way
 from postserve.service.rounds import Round
 from postserve.service.stores import Saved, StoreError
 from postserve.state import content_of, private
@@ -44,6 +45,7 @@ class Model(NamedTuple):
         """The arms that can be served."""
         return tuple(arm for arm in self.arms if arm not in self.retired)
 
+    @giving_way()
     def dump(self) -> Saved:
         """The model as bytes: a line of JSON, and the policy's state file."""
         head = {"arms": list(self.arms), "retired": sorted(self.retired), "skipped": self.skipped}
@@ -54,6 +56,7 @@ class Model(NamedTuple):
         )
 
 
+@giving_way()
 def loaded(saved: Saved) -> Model:
     """The model from its bytes."""
     line, _, state = saved.content.partition(b"\n")

@@ -13,6 +13,7 @@ from functools import partial
 
 from postserve.service.events import ArmAdded, ArmRetired, Logged, Promoted, Snapshot
 from postserve.service.fold import Fold, Model, Step, loaded
+from postserve.service.giving_way import pauses
 from postserve.service.rounds import Round, round_of
 from postserve.service.stores import BASE, Saved, Store, StoreError
 
@@ -74,9 +75,7 @@ class Learner:
     def __init__(self, store: Store, untaught: Model, z_names: tuple[str, ...], keep: int) -> None:
         self._store, self._most_kept = store, keep
         self._rounds = Rounds(store, z_names)
-        # Answers would wait for a whole batch otherwise, however small Python's switch interval is.
-        make_way = partial(time.sleep, 0)
-        self._fold = Fold(z_names, self._rounds.at, store.snapshot, self._keep, make_way)
+        self._fold = Fold(z_names, self._rounds.at, store.snapshot, self._keep, pauses())
         self._untaught, self.model = untaught, newest(store, untaught)
         self._taught = None if store.shared else self.model
         """The model that is folded; None if another process leads."""
