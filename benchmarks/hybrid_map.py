@@ -2,11 +2,12 @@
 
 `python -m benchmarks.hybrid_map` prints the final regret of PoLinUCB on it over that on another map, paired
 over seeds: in figure 1's worlds over `RidgeMap`, where arms have nothing in common over `PerArmMap`, and
-where z is shifted for each arm by 0, 2 and 6 times a standard normal over the unshifted world.
+where z is shifted for each arm by 0, 2 and 6 times a standard normal, over the unshifted world and over the
+same world with phi known: a shift moves the rewards of the arms as well, and so how far they are apart.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -59,6 +60,33 @@ class OwnPhi:
         return np.asarray(X @ self.theta.T + np.vecdot(Z, self.beta))
 
 
+class KnownPhi:
+    """The true phi of such a world."""
+
+    dim_x, dim_z = DIM_X, DIM_Z
+
+    def __init__(self, env: OwnPhi) -> None:
+        self._env = env
+
+    def predict(self, x: npt.ArrayLike, arms: Sequence[int]) -> FloatArray:
+        """One row per arm."""
+        return self._env.phi(x)[list(arms)]
+
+    def radius(self, x: npt.ArrayLike, arms: Sequence[int]) -> FloatArray:
+        """It is certain."""
+        return np.zeros(len(arms))
+
+    def sample(
+        self, x: npt.ArrayLike, arms: Sequence[int], rng: np.random.Generator, size: int | None = None
+    ) -> FloatArray:
+        """As it is certain, every draw is the same."""
+        drawn = self.predict(x, arms)
+        return drawn if size is None else np.repeat(drawn[None], size, axis=0)
+
+    def update(self, x: npt.ArrayLike, arm: int, z: npt.ArrayLike) -> None:
+        """Nothing is left to learn."""
+
+
 def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -100,16 +128,20 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     print("| world | HybridMap | other | ratio, ± standard error |\n|---|---:|---:|---:|")
     for phi in KINDS:
-        world = partial(_figure1, phi)
-        ours, other = (regrets(world, partial(given_h, kind), 1000, seeds) for kind in (HybridMap, RidgeMap))
+        ours, other = (
+            regrets(partial(_figure1, phi), partial(given_h, kind), 1000, seeds)
+            for kind in (HybridMap, RidgeMap)
+        )
         print(line(f"{phi}, over RidgeMap", ours, other), flush=True)
     apart = partial(OwnPhi, common=0.0, own=1.0)
     ours, other = (regrets(apart, phi_hat, 3000, 2 * seeds) for phi_hat in (hybrid, per_arm))
     print(line("nothing in common, over PerArmMap", ours, other), flush=True)
-    unshifted = regrets(OwnPhi, hybrid, 3000, 2 * seeds)
-    for shift in (2.0, 6.0):
-        moved = regrets(partial(OwnPhi, shift=shift), hybrid, 3000, 2 * seeds)
-        print(line(f"z shifted by {shift:g}, over unshifted", moved, unshifted), flush=True)
+    shifted = {shift: partial(OwnPhi, shift=shift) for shift in (0.0, 2.0, 6.0)}
+    found = {shift: regrets(world, hybrid, 3000, 2 * seeds) for shift, world in shifted.items()}
+    for shift, world in shifted.items():
+        print(line(f"z shifted by {shift:g}, over unshifted", found[shift], found[0.0]), flush=True)
+        known = regrets(world, KnownPhi, 3000, 2 * seeds)
+        print(line(f"z shifted by {shift:g}, over phi known", found[shift], known), flush=True)
 
 
 def _figure1(phi: Any, seed: int) -> SyntheticEnvironment:
