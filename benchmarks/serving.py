@@ -15,14 +15,14 @@ import uvicorn
 from starlette.applications import Starlette
 
 from benchmarks.service import Traffic
-from postserve.service.app import make_app
+from postserve.service.edge.app import make_app
 from postserve.service.engine import Engine
 from postserve.service.experiment import read_experiment
-from postserve.service.replies import Answer
-from postserve.service.requests import Decide, Request
-from postserve.service.rounds import Round
+from postserve.service.log.replies import Answer
+from postserve.service.log.requests import Decide, Request
+from postserve.service.log.rounds import Round
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.serving import serve
-from postserve.service.stores.memory import MemoryStore
 
 TAUGHT = 600
 """Rounds that the reference has met."""

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from tests.service.databases import running
 
-from postserve.service.stores import Store
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.postgres import PostgresStore
-from postserve.service.stores.sqlite import SqliteStore
+from postserve.service.log.stores import Store
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.postgres import PostgresStore
+from postserve.service.log.stores.sqlite import SqliteStore
 
 Make = Callable[[], Store]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from postserve.service.engine import Engine
 from postserve.service.experiment import Experiment, parse_experiment
-from postserve.service.replies import Answer
-from postserve.service.stores import Store
+from postserve.service.log.replies import Answer
+from postserve.service.log.stores import Store
 from postserve.state import arrays_of
 
 FILE = """

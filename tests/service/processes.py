@@ -120,7 +120,7 @@ def fork_services() -> None:
     from postserve import cli
     from postserve.service.engine import Engine
     from postserve.service.experiment import read_experiment
-    from postserve.service.stores.memory import MemoryStore
+    from postserve.service.log.stores.memory import MemoryStore
 
     file, output = sys.argv[1:]
     Engine(read_experiment(Path(file)), MemoryStore())._warm_up()

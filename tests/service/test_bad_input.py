@@ -15,12 +15,12 @@ from tests.service.playing import FILE, experiment
 from tests.service.size import LONG
 from tests.service.wires import Got, Wire, serving
 
-from postserve.service.app import VERBS
+from postserve.service.edge.app import VERBS
+from postserve.service.edge.routing import Verb
+from postserve.service.edge.wire import DecideIn
 from postserve.service.engine import Engine
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.rebuild import rebuild
-from postserve.service.routing import Verb
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.wire import DecideIn
 
 MOST_BYTES = 100_000
 REQUESTS = 14_000 if LONG else 2_500

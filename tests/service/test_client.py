@@ -25,9 +25,9 @@ from postserve import (
     ServiceNotFound,
     ServiceUnavailable,
 )
-from postserve.service.access import hash_of
-from postserve.service.events import Decided
-from postserve.service.stores.memory import MemoryStore
+from postserve.service.edge.access import hash_of
+from postserve.service.log.events import Decided
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.trial import trial
 
 

@@ -14,12 +14,12 @@ from tests.service.processes import Forked
 from tests.service.size import LONG
 from tests.service.wires import Wire
 
-from postserve.service.events import Decided, Followed, Rewarded
 from postserve.service.experiment import read_experiment
-from postserve.service.fold import loaded
+from postserve.service.log.events import Decided, Followed, Rewarded
+from postserve.service.log.rounds import round_of
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model.fold import loaded
 from postserve.service.rebuild import rebuild
-from postserve.service.rounds import round_of
-from postserve.service.stores.sqlite import SqliteStore
 
 KILLS = 200 if LONG else 20
 CALLERS = 4

@@ -9,11 +9,11 @@ import pytest
 from tests.service.playing import FILE, Clock, Play, X, Z, experiment, playing, rounds_learnt
 
 from postserve import InvalidInput
-from postserve.service.events import Expired
-from postserve.service.requests import Conflict
-from postserve.service.stores import Store, StoreError
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
+from postserve.service.log.events import Expired
+from postserve.service.log.requests import Conflict
+from postserve.service.log.stores import Store, StoreError
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.state import arrays_of
 
 Make = Callable[[], Store]

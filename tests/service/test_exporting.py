@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from postserve import Client, DecisionLog, InvalidInput, load
 from postserve.cli import app
 from postserve.data.log import from_dsjson
-from postserve.service.events import decode
 from postserve.service.exporting import exported, rounds, span, write_log
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
+from postserve.service.log.events import decode
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.trial import trial
 
 

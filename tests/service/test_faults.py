@@ -7,12 +7,12 @@ import pytest
 from tests.service.playing import FILE, Clock, X, Z, experiment, playing, rounds_learnt
 
 from postserve import InvalidInput
-from postserve.service import fold
+from postserve.service.log.stores import Saved, Store
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.log.writer import Overloaded, Unavailable
+from postserve.service.model import fold
 from postserve.service.rebuild import rebuild
-from postserve.service.stores import Saved, Store
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
-from postserve.service.writer import Overloaded, Unavailable
 
 
 class Failing(MemoryStore):

@@ -9,11 +9,11 @@ import pytest
 from tests.service.playing import Clock, Play, experiment, playing, rounds_learnt
 
 from postserve import load
-from postserve.service import learner
+from postserve.service.log.requests import Conflict
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model import learner
 from postserve.service.rebuild import rebuild
-from postserve.service.requests import Conflict
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
 
 STAGED = """
 [policy.map]

@@ -8,7 +8,7 @@ import pytest
 from tests.service.playing import X, Z
 from tests.service.processes import Service
 
-from postserve.service.access import hash_of
+from postserve.service.edge.access import hash_of
 
 
 @pytest.fixture

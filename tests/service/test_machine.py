@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.service.playing import Clock, X, experiment
 
 from postserve.service.engine import Engine
+from postserve.service.log.requests import Conflict
+from postserve.service.log.retention import drop_erased, drop_old
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.postgres import PostgresStore
+from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.rebuild import rebuild
-from postserve.service.requests import Conflict
-from postserve.service.retention import drop_erased, drop_old
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.postgres import PostgresStore
-from postserve.service.stores.sqlite import SqliteStore
 
 NAMES = st.sampled_from("ab")  # few, so that much happens to each
 FIELDS: dict[str, Any] = {"minutes": st.sampled_from([1.0, 2.0]), "finished": st.sampled_from(["no", "yes"])}

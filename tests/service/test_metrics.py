@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.service.playing import X, Z, experiment
 from tests.service.wires import Wire, serving
 
-from postserve.service.stores.memory import MemoryStore
+from postserve.service.log.stores.memory import MemoryStore
 
 
 def read(wire: Wire) -> dict[tuple[str, ...], float]:

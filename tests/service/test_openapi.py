@@ -7,10 +7,10 @@ import pytest
 from tests.service.playing import FILE, X, Z, experiment
 from tests.service.wires import Wire, serving
 
-from postserve.service.access import hash_of
-from postserve.service.app import VERBS
-from postserve.service.openapi import document
-from postserve.service.stores.memory import MemoryStore
+from postserve.service.edge.access import hash_of
+from postserve.service.edge.app import VERBS
+from postserve.service.edge.openapi import document
+from postserve.service.log.stores.memory import MemoryStore
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from tests.service.power import Disk
 from tests.service.size import LONG
 
 from postserve.service.engine import first_model
-from postserve.service.events import Decided, Followed, Rewarded
-from postserve.service.learner import Learner
+from postserve.service.log.events import Decided, Followed, Rewarded
+from postserve.service.log.rounds import Round, round_of
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model.learner import Learner
 from postserve.service.rebuild import rebuild
-from postserve.service.rounds import Round, round_of
-from postserve.service.stores.sqlite import SqliteStore
 
 LOGS = 20 if LONG else 2
 """Logs that are begun anew."""

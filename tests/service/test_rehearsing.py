@@ -13,7 +13,7 @@ import sys
 from numba.core.dispatcher import Dispatcher
 from tests.service.playing import Clock, experiment, playing
 from tests.service.test_fold import POLICIES, traffic
-from postserve.service.stores.memory import MemoryStore
+from postserve.service.log.stores.memory import MemoryStore
 
 def compiled():
     kernels = {id(each): each for module in list(sys.modules.values()) for each in vars(module).values()

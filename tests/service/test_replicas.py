@@ -18,15 +18,15 @@ from tests.service.playing import FILE, Clock, X, Z, experiment, rounds_learnt
 from tests.service.processes import Service, free_port
 from tests.waiting import wait_until
 
-from postserve.service import learner
 from postserve.service.engine import first_model
-from postserve.service.events import ArmAdded
 from postserve.service.experiment import read_experiment
-from postserve.service.fold import Model, loaded
+from postserve.service.log.events import ArmAdded
+from postserve.service.log.stores import Saved
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.postgres import PostgresStore
+from postserve.service.model import learner
+from postserve.service.model.fold import Model, loaded
 from postserve.service.rebuild import rebuild
-from postserve.service.stores import Saved
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.postgres import PostgresStore
 
 SCHEMA = "replicas"
 

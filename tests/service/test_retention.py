@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from postserve import InvalidInput
 from postserve.cli import app
 from postserve.service.engine import Engine
-from postserve.service.learner import Learner
+from postserve.service.log.requests import Conflict
+from postserve.service.log.retention import drop_erased, drop_old
+from postserve.service.log.stores import Store, StoreError
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model.learner import Learner
 from postserve.service.rebuild import rebuild
-from postserve.service.requests import Conflict
-from postserve.service.retention import drop_erased, drop_old
-from postserve.service.stores import Store, StoreError
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
 
 Make = Callable[[], Store]
 

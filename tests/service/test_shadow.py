@@ -11,9 +11,9 @@ from tests.service.test_fold import traffic
 from tests.waiting import wait_until
 
 from postserve import Client, InvalidInput, ServiceNotFound
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.rebuild import rebuild
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
 from postserve.service.trial import trial
 
 RANDOM = '[shadow]\nname = "RandomPolicy"\n'

@@ -13,10 +13,10 @@ from tests.service.playing import X, Z, experiment, playing
 from tests.service.processes import Forked
 from tests.service.wires import PATIENCE, Got, Wire, serving
 
-from postserve.service import listening
-from postserve.service.access import hash_of
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
+from postserve.service.edge import listening
+from postserve.service.edge.access import hash_of
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
 
 CALLERS = 8
 

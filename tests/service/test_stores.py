@@ -14,14 +14,14 @@ from tests.waiting import wait_until
 
 from postserve import InvalidInput
 from postserve.service.engine import Engine
-from postserve.service.events import ArmAdded, Decided, Event, Followed, Rewarded
+from postserve.service.log.events import ArmAdded, Decided, Event, Followed, Rewarded
+from postserve.service.log.requests import Conflict
+from postserve.service.log.stores import BASE, Saved, Store, StoreError
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.postgres import PostgresStore
+from postserve.service.log.stores.sqlite import STEPS, SqliteStore
 from postserve.service.rebuild import rebuild
-from postserve.service.requests import Conflict
 from postserve.service.serving import describe, open_store, schema_of
-from postserve.service.stores import BASE, Saved, Store, StoreError
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.postgres import PostgresStore
-from postserve.service.stores.sqlite import STEPS, SqliteStore
 
 Make = Callable[[], Store]
 
@@ -249,12 +249,14 @@ def test_a_log_of_version_1_is_migrated(tmp_path: Path) -> None:
 def test_a_step_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, right = tmp_path / "log.sqlite", list(STEPS)
     append(SqliteStore(path), decided("a"))
-    monkeypatch.setattr("postserve.service.stores.sqlite.STEPS", [*right, "CREATE TABLE x (y);\nNO SQL;\n"])
+    monkeypatch.setattr(
+        "postserve.service.log.stores.sqlite.STEPS", [*right, "CREATE TABLE x (y);\nNO SQL;\n"]
+    )
     with pytest.raises(StoreError, match=r"cannot be used .*syntax error"):
         SqliteStore(path)
-    monkeypatch.setattr("postserve.service.stores.sqlite.STEPS", [*right, "CREATE TABLE x (y);\n"])
+    monkeypatch.setattr("postserve.service.log.stores.sqlite.STEPS", [*right, "CREATE TABLE x (y);\n"])
     assert SqliteStore(path).last() == 1  # made now, and not before
-    monkeypatch.setattr("postserve.service.stores.sqlite.STEPS", right)
+    monkeypatch.setattr("postserve.service.log.stores.sqlite.STEPS", right)
     with pytest.raises(StoreError, match=f"has version {len(right) + 1}, wanted at most {len(right)}"):
         SqliteStore(path)
 
@@ -361,7 +363,7 @@ def test_experiments_share_a_database(postgres: str, schema: str) -> None:
 def test_postgres_is_migrated_step_by_step(
     postgres: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = "postserve.service.stores.postgres.STEPS"
+    steps = "postserve.service.log.stores.postgres.STEPS"
     right = list(PostgresStore.__init__.__globals__["STEPS"])
     monkeypatch.setattr(steps, right[:1])
     first = PostgresStore(postgres, schema)

@@ -10,9 +10,9 @@ from tests.service.wires import Wire, serving
 from postserve.errors import InvalidInput
 from postserve.service import rehearsing
 from postserve.service.engine import began_with
-from postserve.service.requests import Conflict
-from postserve.service.retention import drop_erased
-from postserve.service.stores.memory import MemoryStore
+from postserve.service.log.requests import Conflict
+from postserve.service.log.retention import drop_erased
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.traffic.replaying import Replay
 
 SHADOW = '[shadow]\nname = "LinUCB"\n'

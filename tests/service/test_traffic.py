@@ -17,8 +17,8 @@ from postserve import Client, InvalidInput, LoggedRounds
 from postserve.cli import app
 from postserve.service.experiment import parse_experiment
 from postserve.service.exporting import write_log
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.serving import TEMPLATE
-from postserve.service.stores.memory import MemoryStore
 from postserve.service.traffic import showing, worlds
 from postserve.service.traffic.playing import Habits, Traffic
 from postserve.service.traffic.replaying import compared

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from postserve.service.edge.listening import server_of
 from postserve.service.engine import Engine
 from postserve.service.experiment import Experiment
-from postserve.service.listening import server_of
+from postserve.service.log.stores import Store
 from postserve.service.serving import app_of
-from postserve.service.stores import Store
 
 PATIENCE = 300.0
 """Seconds that a busy machine may take to start a process, or to answer."""

@@ -14,14 +14,10 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.policies.choosing import draw
-from postserve.service.events import ArmAdded, ArmRetired, Decided, Event, Promoted, Snapshot
 from postserve.service.experiment import Experiment, check_text, check_values, seconds
-from postserve.service.fold import Model, numbered
-from postserve.service.learner import Learner, pin
-from postserve.service.metrics import Tally
-from postserve.service.rehearsing import rehearse
-from postserve.service.replies import Answer
-from postserve.service.requests import (
+from postserve.service.log.events import ArmAdded, ArmRetired, Decided, Event, Promoted, Snapshot
+from postserve.service.log.replies import Answer
+from postserve.service.log.requests import (
     Activate,
     Conflict,
     Decide,
@@ -34,10 +30,14 @@ from postserve.service.requests import (
     Rules,
     Tell,
 )
-from postserve.service.retention import drop_old
-from postserve.service.shadow import Shadow
-from postserve.service.stores import Store, StoreError
-from postserve.service.writer import Writer
+from postserve.service.log.retention import drop_old
+from postserve.service.log.stores import Store, StoreError
+from postserve.service.log.writer import Writer
+from postserve.service.model.fold import Model, numbered
+from postserve.service.model.learner import Learner, pin
+from postserve.service.model.shadow import Shadow
+from postserve.service.rehearsing import rehearse
+from postserve.service.tally import Tally
 from postserve.warming import warm_up
 
 TICK = 0.2

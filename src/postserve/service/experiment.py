@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from postserve import context_maps, policies
 from postserve.data.encoder import Encoder
 from postserve.errors import InvalidInput
-from postserve.service.events import Values
+from postserve.service.values import Values
 from postserve.validation import MAX_NORM, one_of
 
 Field: TypeAlias = Literal["number"] | Annotated[list[str], Meta(min_length=2)]

@@ -20,11 +20,11 @@ from postserve.data.log.dsjson import line_of, moment
 from postserve.data.log.schema import X, Z, kinds
 from postserve.errors import InvalidInput
 from postserve.service.engine import BEGAN, first_model
-from postserve.service.events import ArmAdded, Decided, Event, Logged, encode
 from postserve.service.experiment import Experiment, Field
-from postserve.service.learner import newest
-from postserve.service.rounds import Round
-from postserve.service.stores import Store
+from postserve.service.log.events import ArmAdded, Decided, Event, Logged, encode
+from postserve.service.log.rounds import Round
+from postserve.service.log.stores import Store
+from postserve.service.model.learner import newest
 from postserve.validation import one_of
 
 READ = 5_000

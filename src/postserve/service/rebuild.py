@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from postserve.service.engine import first_model
-from postserve.service.events import Promoted
 from postserve.service.experiment import Experiment
-from postserve.service.fold import Fold, Model, loaded
-from postserve.service.learner import BATCH, Rounds
-from postserve.service.stores import BASE, Saved, Store, StoreError
+from postserve.service.log.events import Promoted
+from postserve.service.log.stores import BASE, Saved, Store, StoreError
+from postserve.service.model.fold import Fold, Model, loaded
+from postserve.service.model.learner import BATCH, Rounds
 
 
 class Rebuilt(NamedTuple):

@@ -13,17 +13,17 @@ from starlette.applications import Starlette
 
 from postserve.errors import InvalidInput
 from postserve.files import whole_file
-from postserve.service import access
-from postserve.service.app import make_app
+from postserve.service.edge import access
+from postserve.service.edge.app import make_app
+from postserve.service.edge.listening import server_of
 from postserve.service.engine import BEGAN, Engine
 from postserve.service.experiment import Experiment, read_experiment
 from postserve.service.exporting import span, write_log
-from postserve.service.listening import server_of
+from postserve.service.log.replies import LoopReplies
+from postserve.service.log.stores import Store
+from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.rebuild import rebuild
-from postserve.service.replies import LoopReplies
-from postserve.service.stores import Store
-from postserve.service.stores.memory import MemoryStore
-from postserve.service.stores.sqlite import SqliteStore
 from postserve.terminal import say
 
 IN_MEMORY = ":memory:"
@@ -40,7 +40,7 @@ def open_store(experiment: Experiment, folder: Path) -> Store:
     if not is_postgres(path):
         return SqliteStore(folder / path)
     try:
-        from postserve.service.stores.postgres import PostgresStore
+        from postserve.service.log.stores.postgres import PostgresStore
     except ModuleNotFoundError as missing:
         wanted = "pip install 'postserve[service,postgres]'"
         raise InvalidInput(f"{missing.name} is not installed, wanted: {wanted}") from missing

@@ -9,9 +9,9 @@ import uvicorn
 
 from postserve.service.engine import Engine
 from postserve.service.experiment import parse_experiment
+from postserve.service.log.stores import Store
+from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.serving import TEMPLATE, app_of
-from postserve.service.stores import Store
-from postserve.service.stores.memory import MemoryStore
 
 
 @contextlib.contextmanager

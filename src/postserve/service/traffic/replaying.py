@@ -13,7 +13,8 @@ import msgspec
 from postserve import archive
 from postserve.errors import PostserveError
 from postserve.loading import load
-from postserve.service.events import (
+from postserve.service.experiment import Experiment
+from postserve.service.log.events import (
     Activated,
     ArmAdded,
     Decided,
@@ -27,7 +28,6 @@ from postserve.service.events import (
     Snapshot,
     decode,
 )
-from postserve.service.experiment import Experiment
 from postserve.state import content_of
 
 

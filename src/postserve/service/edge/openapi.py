@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from postserve import __version__
+from postserve.service.edge.routing import JSON, PARAMETERS, REFUSALS, Verb
+from postserve.service.edge.wire import ContextIn, DecideIn, ErrorOut, OutcomeIn, RewardIn
 from postserve.service.experiment import MOST_TEXT, PRINTABLE, Experiment, Field
-from postserve.service.routing import JSON, PARAMETERS, REFUSALS, Verb
-from postserve.service.wire import ContextIn, DecideIn, ErrorOut, OutcomeIn, RewardIn
 
 Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/{name}"

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-Value: TypeAlias = float | str
-"""A raw value of x or z: a number or the name of a category."""
-Values: TypeAlias = dict[str, Value]
+from postserve.service.values import Values
 
 
 class _Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind", tag=str.lower):

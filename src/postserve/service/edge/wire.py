@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from postserve.service.experiment import PRINTABLE, Name
-from postserve.service.rounds import Round
+from postserve.service.log.rounds import Round
 
 Id: TypeAlias = Name
 RewardKey: TypeAlias = Annotated[str, Meta(max_length=200, pattern=PRINTABLE)]

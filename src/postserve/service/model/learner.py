@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from postserve.service.events import ArmAdded, ArmRetired, Logged, Promoted, Snapshot
-from postserve.service.fold import Fold, Model, Step, loaded
-from postserve.service.giving_way import pauses
-from postserve.service.rounds import Round, round_of
-from postserve.service.stores import BASE, Saved, Store, StoreError
+from postserve.service.log.events import ArmAdded, ArmRetired, Logged, Promoted, Snapshot
+from postserve.service.log.rounds import Round, round_of
+from postserve.service.log.stores import BASE, Saved, Store, StoreError
+from postserve.service.model.fold import Fold, Model, Step, loaded
+from postserve.service.model.giving_way import pauses
 
 BATCH = 512
 """Events that are folded into one copy of the model."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from postserve import archive
 from postserve.loading import load
 from postserve.policies import open_rounds
-from postserve.service.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
-from postserve.service.giving_way import giving_way
-from postserve.service.rounds import Round
-from postserve.service.stores import Saved, StoreError
+from postserve.service.log.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
+from postserve.service.log.rounds import Round
+from postserve.service.log.stores import Saved, StoreError
+from postserve.service.model.giving_way import giving_way
 from postserve.state import content_of, private
 
 log = logging.getLogger("postserve.service")

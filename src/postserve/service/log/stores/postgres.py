@@ -10,8 +10,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from postserve.service.events import Event, Logged, decode, encode
-from postserve.service.stores import BASE, Saved, StoreError, next_step, trace_of
+from postserve.service.log.events import Event, Logged, decode, encode
+from postserve.service.log.stores import BASE, Saved, StoreError, next_step, trace_of
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from postserve.errors import InvalidInput, PostserveError
-from postserve.service.events import Event
-from postserve.service.replies import Answer, Reply, ThreadReply
-from postserve.service.requests import Conflict, Erase, Expire, Request, Rules
-from postserve.service.rounds import Round, round_of
-from postserve.service.stores import Store
+from postserve.service.log.events import Event
+from postserve.service.log.replies import Answer, Reply, ThreadReply
+from postserve.service.log.requests import Conflict, Erase, Expire, Request, Rules
+from postserve.service.log.rounds import Round, round_of
+from postserve.service.log.stores import Store
 
 GROUP = 256
 """Requests in one commit, at most."""

@@ -8,7 +8,7 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from postserve.service.wire import ErrorOut
+from postserve.service.edge.wire import ErrorOut
 
 GRACE = 10
 """Seconds that requests have to end once the service is told to stop."""

@@ -6,7 +6,7 @@ snapshot. Of a decision that is gone only a trace of its id is kept, so that it 
 
 import bisect
 
-from postserve.service.stores import Store
+from postserve.service.log.stores import Store
 
 AT_ONCE = 1_000
 """Decisions that are dropped in one transaction, at most."""

@@ -4,11 +4,11 @@ import asyncio
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from postserve.service.requests import Request
-from postserve.service.rounds import Round
+from postserve.service.log.requests import Request
+from postserve.service.log.rounds import Round
 
 if TYPE_CHECKING:
-    from postserve.service.writer import Writer
+    from postserve.service.log.writer import Writer
 
 
 class Answer(NamedTuple):

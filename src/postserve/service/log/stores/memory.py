@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from postserve.service.events import Event, Logged
-from postserve.service.stores import BASE, Saved, Unshared
+from postserve.service.log.events import Event, Logged
+from postserve.service.log.stores import BASE, Saved, Unshared
 
 
 class MemoryStore(Unshared):

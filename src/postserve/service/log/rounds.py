@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from postserve.service.events import (
+from postserve.service.log.events import (
     Activated,
     Decided,
     Erased,
@@ -11,8 +11,8 @@ from postserve.service.events import (
     Expired,
     Followed,
     Rewarded,
-    Values,
 )
+from postserve.service.values import Values
 
 
 class Round(NamedTuple):

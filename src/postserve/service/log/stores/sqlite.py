@@ -10,8 +10,8 @@ from typing import Any
 
 import apsw
 
-from postserve.service.events import Event, Logged, decode, encode
-from postserve.service.stores import BASE, Saved, StoreError, Unshared, next_step, trace_of
+from postserve.service.log.events import Event, Logged, decode, encode
+from postserve.service.log.stores import BASE, Saved, StoreError, Unshared, next_step, trace_of
 
 STEPS = [
     """

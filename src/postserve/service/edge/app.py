@@ -16,16 +16,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, compile_path
 
 from postserve.errors import InvalidInput, PostserveError
-from postserve.service.access import Gate
-from postserve.service.engine import Engine
-from postserve.service.exporting import FORMATS, exported, span
-from postserve.service.metrics import NO_VERB, Metrics
-from postserve.service.openapi import document
-from postserve.service.replies import Answer
-from postserve.service.requests import Conflict
-from postserve.service.retention import drop_erased
-from postserve.service.rounds import round_of
-from postserve.service.routing import (
+from postserve.service.edge.access import Gate
+from postserve.service.edge.metrics import Metrics
+from postserve.service.edge.openapi import document
+from postserve.service.edge.routing import (
     COMMITS,
     JSON,
     PARAMETERS,
@@ -35,8 +29,7 @@ from postserve.service.routing import (
     Verb,
     status_of_error,
 )
-from postserve.service.stores import StoreError
-from postserve.service.wire import (
+from postserve.service.edge.wire import (
     ArmIn,
     ArmOut,
     ArmsOut,
@@ -61,7 +54,15 @@ from postserve.service.wire import (
     round_out,
     status_of,
 )
-from postserve.service.writer import Unavailable
+from postserve.service.engine import Engine
+from postserve.service.exporting import FORMATS, exported, span
+from postserve.service.log.replies import Answer
+from postserve.service.log.requests import Conflict
+from postserve.service.log.retention import drop_erased
+from postserve.service.log.rounds import round_of
+from postserve.service.log.stores import StoreError
+from postserve.service.log.writer import Unavailable
+from postserve.service.tally import NO_VERB
 
 log = logging.getLogger("postserve.service")
 SLICE = 10

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from postserve.errors import InvalidInput, PostserveError
-from postserve.service.events import Activated, Decided, Erased, Event, Expired, Followed, Rewarded, Values
 from postserve.service.experiment import Feedback
-from postserve.service.rounds import Round
+from postserve.service.log.events import Activated, Decided, Erased, Event, Expired, Followed, Rewarded
+from postserve.service.log.rounds import Round
+from postserve.service.values import Values
 
 
 class Conflict(PostserveError):

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from postserve.errors import PostserveError
-from postserve.service.events import Event, Logged
+from postserve.service.log.events import Event, Logged
 
 BASE = "base"
 """The setting that says from which snapshot on the log is whole: before it, events were dropped."""

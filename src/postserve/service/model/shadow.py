@@ -16,12 +16,12 @@ import numpy as np
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import NoSupport
 from postserve.evaluation import compare
-from postserve.service.events import Activated, Decided, Event, Logged, Promoted, Snapshot
 from postserve.service.experiment import Experiment
-from postserve.service.fold import Model
-from postserve.service.learner import Learner
-from postserve.service.rounds import round_of
-from postserve.service.stores import BASE, Saved, Store
+from postserve.service.log.events import Activated, Decided, Event, Logged, Promoted, Snapshot
+from postserve.service.log.rounds import round_of
+from postserve.service.log.stores import BASE, Saved, Store
+from postserve.service.model.fold import Model
+from postserve.service.model.learner import Learner
 from postserve.types import FloatArray
 
 SINCE = "shadow"

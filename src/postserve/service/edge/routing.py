@@ -12,12 +12,12 @@ from typing import Any, get_type_hints
 from starlette.convertors import Convertor, register_url_convertor
 
 from postserve.errors import InvalidInput, PostserveError
-from postserve.service.access import Forbidden, TooMany, Unauthorised
+from postserve.service.edge.access import Forbidden, TooMany, Unauthorised
+from postserve.service.edge.wire import Id, Place
 from postserve.service.experiment import Role
-from postserve.service.requests import Conflict
-from postserve.service.stores import StoreError
-from postserve.service.wire import Id, Place
-from postserve.service.writer import Overloaded, Unavailable
+from postserve.service.log.requests import Conflict
+from postserve.service.log.stores import StoreError
+from postserve.service.log.writer import Overloaded, Unavailable
 
 JSON = "application/json"
 PARAMETERS: dict[str, Any] = {"id": Id, "arm": Id, "snapshot": Place}

@@ -1,0 +1,1 @@
+"""The log: what can happen to a decision, the one way into the log, and where it is kept."""

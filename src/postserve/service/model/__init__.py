@@ -1,0 +1,1 @@
+"""The model: a fold over the log, and the thread that follows it."""
