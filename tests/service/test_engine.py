@@ -9,14 +9,22 @@ import pytest
 from tests.service.playing import FILE, Clock, Play, X, Z, experiment, playing, rounds_learnt
 
 from postserve import InvalidInput
+from postserve.policies import open_rounds
 from postserve.service.log.events import Expired
 from postserve.service.log.requests import Conflict
+from postserve.service.log.rounds import round_of
 from postserve.service.log.stores import Store, StoreError
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.rebuild import rebuild
 from postserve.state import arrays_of
 
 Make = Callable[[], Store]
+
+
+def pairs_learnt(policy: Any) -> int:
+    """How many pairs of x and z the map has learnt from."""
+    return int(arrays_of(policy)["context_map.counts"][0])
 
 
 def same_state(one: Any, other: Any) -> bool:
@@ -255,3 +263,75 @@ def test_the_file_of_a_running_experiment_may_gain_and_lose_arms(tmp_path: Path)
     assert arms('["long", "new"]', retired="new") == ("long", "by hand")
     assert arms('["long", "new"]') == ("long", "by hand")  # the file says nothing new of it
     assert arms('["short"]') == ("short", "by hand")
+
+
+def test_z_is_taken_as_long_as_it_is_waited_for() -> None:
+    """Though the wait for the reward, which came, is over."""
+    file = FILE.replace('wait_for_z = "100s"', 'wait_for_z = "5000s"')
+    for more, rewarded in (("", True), ("default_reward = 0.5\n", False)):
+        clock = Clock()
+        with playing(experiment(more, file), MemoryStore(), clock) as play:
+            play.decide("d")
+            if rewarded:
+                play.done(play.engine.reward("d", 1.0))
+            clock.now += 2000.0
+            play.engine.expire()
+            assert play.done(play.engine.follow("d", Z)).changed
+            policy = play.learn()
+            assert (rounds_learnt(policy), pairs_learnt(policy)) == (1, 1)
+            with pytest.raises(Conflict, match=r"closed|is 1\.0, got 2\.0"):
+                play.done(play.engine.reward("d", 2.0))
+
+
+def test_a_late_repetition_is_no_last_reward() -> None:
+    clock = Clock()
+    with playing(experiment('rewards = "last"\n'), MemoryStore(), clock) as play:
+        play.decide("d")
+        play.done(play.engine.follow("d", Z))
+        for reward, key, changes in ((1.0, "a", True), (2.0, "b", True), (1.0, "a", False), (3.0, "a", True)):
+            assert play.done(play.engine.reward("d", reward, key)).changed is changes
+        clock.now += 2000.0
+        play.engine.expire()
+        assert round_of(play.engine.store.events_of(["d"])["d"]).reward == 3.0
+
+
+def test_open_decisions_settle_as_the_file_says_now() -> None:
+    store, clock = MemoryStore(), Clock()
+    with playing(experiment('rewards = "sum"\n'), store, clock) as play:
+        play.decide("d")
+        for key, reward in (("a", 1.0), ("b", 5.0)):
+            play.done(play.engine.reward("d", reward, key))
+    with playing(experiment(), store, clock) as play:
+        clock.now += 2000.0
+        play.engine.expire()
+        assert round_of(store.events_of(["d"])["d"]).reward == 1.0
+
+
+@pytest.mark.parametrize("name", ["PoLinUCB", "RobustPoLinUCB", "LinUCBPhiHat"])
+def test_a_promoted_model_has_the_open_rounds_of_today(name: str) -> None:
+    """With what came of them by then, so that whatever comes later teaches as if it had never been away."""
+    one, clock = experiment(f'[policy]\nname = "{name}"\n'), Clock()
+    with playing(one, MemoryStore(), clock) as play:
+        for each in ("old", "part", "closed"):
+            play.decide(each)
+        play.done(play.engine.snapshot())
+        play.done(play.engine.follow("old", Z))
+        play.done(play.engine.follow("part", {"minutes": 3.0}))
+        for each in ("between", "closed"):
+            play.decide(each)
+            play.done(play.engine.follow(each, Z))
+        play.done(play.engine.reward("closed", 1.0))
+        play.learn()
+        play.done(play.engine.promote(play.engine.store.snapshots()[0][0]))
+        policy = play.learn()
+        assert set(open_rounds.named(policy)) == {"old", "part", "between"}
+        assert (rounds_learnt(policy), pairs_learnt(policy)) == (0, 2)
+        for each in ("old", "between"):
+            play.done(play.engine.reward(each, 1.0))
+        play.done(play.engine.follow("part", {"finished": "yes"}))
+        play.done(play.engine.reward("part", 1.0))
+        policy = play.learn()
+        assert (rounds_learnt(policy), pairs_learnt(policy)) == (3, 3)
+        assert policy._open is None
+        assert play.engine.model.skipped == 0
+        assert rebuild(one, play.engine.store).model.digest == play.engine.model.digest

@@ -146,3 +146,37 @@ def test_over_http() -> None:
 def test_a_wrong_shadow_is_refused_in_words() -> None:
     with pytest.raises(InvalidInput, match=r"in \[shadow\]: policy.name is 'Best', wanted one of"):
         experiment('[shadow]\nname = "Best"\n')
+
+
+def test_with_a_default_reward_only_rounds_whose_wait_is_over_count() -> None:
+    """Of the others, only those that earned something are known."""
+    file, clock = FILE + "default_reward = 0.0\n" + RANDOM, Clock()
+    with playing(experiment(file=file), MemoryStore(), clock) as play:
+        shadow = shadow_of(play)
+        for i in range(40):
+            play.decide(f"d{i}")
+            if i % 4 == 0:
+                play.done(play.engine.reward(f"d{i}", 1.0))
+        assert shadow_of(play).report()["rounds"] == 0
+        clock.now += 2000.0
+        play.engine.expire()
+        found = shadow_of(play).report()
+        assert (found["rounds"], found["served"]["value"]) == (40, 0.25)
+        play.decide("new")
+        play.done(play.engine.reward("new", 1.0))
+        assert shadow_of(play) is shadow
+        assert shadow.report()["rounds"] == 40
+
+
+def test_an_arm_without_a_reward_does_not_hide_what_is_known() -> None:
+    file = FILE.replace("explore = 0.2", "explore = 1.0") + RANDOM
+    with playing(experiment(file=file), MemoryStore()) as play:
+        play_rounds(play, 50)
+        play.done(play.engine.add_arm("new"))
+        play.learn()
+        shadow_of(play)
+        play.decide("d", eligible=["new", "short"])
+        play_rounds(play, 5, "more")
+        found = shadow_of(play).report()
+        assert "unknown" not in found
+        assert found["rounds"] == 55

@@ -51,7 +51,8 @@ def columns(
             )
         if not names:
             names = part.arm_names
-            lacking = {name: Lacking(part.n_arms) for name in policies}
+            by_ratios = settings.estimator in ("ips", "snips")  # and by no model of the arms' rewards
+            lacking = {name: Lacking(part.n_arms, by_ratios=by_ratios) for name in policies}
         for name, policy in policies.items():
             _require_policy(name, policy, part, settings)
         if learners is not None:

@@ -67,11 +67,12 @@ class Lacking:
 
     These are of three kinds: the policy plays an arm of which the log has no reward at all; it may play
     another one than the log served with certainty; or one to which the log gave propensity 0 in that round,
-    where the propensities of all arms are known. Arms that were not eligible are not played.
+    where the propensities of all arms are known. Arms that were not eligible are not played. With
+    `by_ratios`, no reward of an arm is needed where the log says that it could have been served.
     """
 
-    def __init__(self, n_arms: int) -> None:
-        self._rounds = 0
+    def __init__(self, n_arms: int, *, by_ratios: bool) -> None:
+        self._rounds, self._by_ratios = 0, by_ratios
         self._seen = np.zeros(n_arms, dtype=bool)
         self._of_arm: list[list[IntArray]] = [[] for _ in range(n_arms)]
         self._certain: list[IntArray] = []
@@ -84,8 +85,11 @@ class Lacking:
         self._seen |= here
         for arm in np.flatnonzero(here):
             self._of_arm[arm].clear()
+        plays = chances > TOLERANCE
+        if self._by_ratios and log.all_propensities is not None:
+            plays &= log.all_propensities <= 0.0
         for arm in np.flatnonzero(~self._seen):
-            self._of_arm[arm].append(self._rounds + np.flatnonzero(chances[:, arm] > TOLERANCE))
+            self._of_arm[arm].append(self._rounds + np.flatnonzero(plays[:, arm]))
         mine = chances[np.arange(len(log)), log.arms]
         forced = (log.propensities >= 1.0) & (mine < 1.0 - TOLERANCE)
         self._certain.append(self._rounds + np.flatnonzero(forced))

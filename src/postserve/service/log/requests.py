@@ -81,7 +81,8 @@ class Activate(NamedTuple):
             raise Conflict(f"there is no decision {self.id!r:.60}, wanted the id of one")
         if known.active:
             return []
-        _refuse_if_closed(known, rules, self.id, now)
+        _refuse_if_closed(known, rules, self.id)
+        _refuse_if_expired(known, self.id, now)
         return [Activated(now, self.id)]
 
 
@@ -102,7 +103,7 @@ class Follow(NamedTuple):
         new = {name: value for name, value in self.z.items() if name not in known.z}
         if not new:
             return []
-        _refuse_if_closed(known, rules, self.id, now)
+        _refuse_if_closed(known, rules, self.id)
         return [Followed(now, self.id, z=new)]
 
 
@@ -131,10 +132,16 @@ class Reward(NamedTuple):
                     "wanted the same number"
                 )
             return []
-        if mode == "last" and known.rewards and known.rewards[-1].reward == self.reward:
+        if mode == "last" and self.reward in [each.reward for each in _repeatable(known, self.key)]:
             return []
-        _refuse_if_closed(known, rules, self.id, now)
+        _refuse_if_closed(known, rules, self.id)
+        _refuse_if_expired(known, self.id, now)
         return [Rewarded(now, self.id, reward=self.reward, final=mode == "first", key=self.key)]
+
+
+def _repeatable(known: Round, key: str) -> Sequence[Rewarded]:
+    """The rewards of which this one may be a repetition: without a key, only the one before it."""
+    return [each for each in known.rewards if each.key == key] if key else known.rewards[-1:]
 
 
 class Tell(NamedTuple):
@@ -183,7 +190,7 @@ def settled(known: Round, feedback: Feedback) -> float | None:
         return feedback.default_reward
     if feedback.rewards == "sum":
         return math.fsum(each.reward for each in known.rewards)
-    return known.rewards[-1].reward
+    return known.rewards[-1 if feedback.rewards == "last" else 0].reward
 
 
 def _refuse_another(name: str, got: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -194,10 +201,14 @@ def _refuse_another(name: str, got: dict[str, Any], wanted: dict[str, Any]) -> N
             raise Conflict(f"{made}, wanted the same request, or another id")
 
 
-def _refuse_if_closed(known: Round, rules: Rules, name: str, now: float) -> None:
+def _refuse_if_closed(known: Round, rules: Rules, name: str) -> None:
     """Raise if nothing can be learnt from the round any more."""
     due = known.next_due(rules.z_names, rules.feedback.longest_wait)
     if known.decided is not None and due is None:
         raise Conflict(f"decision {name!r:.60} is closed, wanted one whose feedback is still waited for")
+
+
+def _refuse_if_expired(known: Round, name: str, now: float) -> None:
+    """Raise if the wait for the reward is over, whether the clock has logged it or not."""
     if known.decided is not None and known.decided.due <= now:
         raise Conflict(f"decision {name!r:.60} has expired, wanted feedback within the experiment's wait")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from postserve import archive
 from postserve.loading import load
 from postserve.policies import open_rounds
+from postserve.policies.open_round import OpenRound
 from postserve.service.log.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
 from postserve.service.log.rounds import Round
 from postserve.service.log.stores import Saved, StoreError
@@ -112,7 +113,8 @@ class Fold(NamedTuple):
                     model = self._all(model._replace(policy=private(model.policy)), [step])
                 except Refused:
                     log.warning("event %d teaches nothing", step.seq, exc_info=True)
-                    model = model._replace(seq=step.seq, skipped=model.skipped + 1)
+                    policy = without(model.policy, step.after, self.z_names)
+                    model = model._replace(policy=policy, seq=step.seq, skipped=model.skipped + 1)
             return model
 
     def _all(self, model: Model, steps: Iterable[Step]) -> Model:
@@ -151,19 +153,29 @@ class Fold(NamedTuple):
         return model._replace(arms=numbered([*model.arms, arm]))
 
     def _promoted(self, model: Model, seq: int, now: int) -> Model:
-        """The policy of a snapshot, with the arms of today and without the rounds that closed since."""
+        """The policy of a snapshot, with the arms and the open rounds of today."""
         saved = self.saved(seq)
         if saved is None:
             raise StoreError(f"there is no snapshot at {seq}, wanted one that is kept")
         policy = private(loaded(saved).policy)
         while policy.n_arms < len(model.arms):
             policy.add_arm()
-        for name, one in open_rounds.named(policy).items():
-            known, needed = self.round_at(name, now), _needed(policy, self.z_names)
-            gone = known.decided is None  # which only closed rounds are
-            if gone or known.is_ready(needed) or known.is_void:
+        before, today = open_rounds.named(policy), open_rounds.named(model.policy)
+        for name, one in before.items():
+            if name not in today:
                 policy.withdraw(one.x, one.arm, round_id=name)
+        for name, one in today.items():
+            if name not in before:
+                policy.expect(one.x, one.arm, round_id=name)
+            if _came(one) != _came(before.get(name)):
+                policy.observe(one.x, one.arm, self.round_at(name, now).z, round_id=name)
         return model._replace(policy=policy)
+
+
+def _came(one: OpenRound | None) -> bytes:
+    """The bits of z as far as it came."""
+    z = None if one is None else one.part if one.z is None else one.z
+    return b"" if z is None else bytes(z.tobytes())
 
 
 def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> None:
@@ -176,9 +188,8 @@ def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> 
     newly_served = before.decided is None or not before.active
     if newly_served and not after.is_void:
         policy.expect(x, arm, round_id=name)
-    known = (
-        {"round_id": name} if open_rounds.is_open(policy, name) else {}
-    )  # not if an older model was promoted since
+    # Not open are rounds of a log in which models were promoted without the rounds of their day.
+    known = {"round_id": name} if open_rounds.is_open(policy, name) else {}
     whole = after.has_z(needed)
     if needed and after.z and (newly_served or after.z != before.z) and (whole or known):
         policy.observe(x, arm, after.z, **known)
@@ -186,6 +197,17 @@ def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> 
         policy.credit(x, arm, after.z if needed and whole else None, after.reward, **known)
     elif after.is_void and known:
         policy.withdraw(x, arm, **known)
+
+
+def without(policy: Any, after: Round, z_names: Sequence[str]) -> Any:
+    """The policy without a round that is over, though what came of it was refused."""
+    name = "" if after.decided is None else after.decided.id
+    over = after.is_ready(_needed(policy, z_names)) or after.is_void
+    if not over or (one := open_rounds.named(policy).get(name)) is None:
+        return policy
+    left = private(policy)
+    left.withdraw(one.x, one.arm, round_id=name)
+    return left
 
 
 def _needed(policy: Any, z_names: Sequence[str]) -> Sequence[str]:

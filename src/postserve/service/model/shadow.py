@@ -6,7 +6,7 @@ is kept nowhere: a restart learns it anew, beside the service.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from postserve.errors import NoSupport
 from postserve.evaluation import compare
 from postserve.service.experiment import Experiment
 from postserve.service.log.events import Activated, Decided, Event, Logged, Promoted, Snapshot
-from postserve.service.log.rounds import round_of
+from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store
 from postserve.service.model.fold import Model
 from postserve.service.model.learner import Learner
@@ -61,12 +61,13 @@ class Shadow:
         """What was earned, what the shadow would have, and the difference, by the rounds since it came.
 
         By self-normalised inverse propensities; rounds whose reward is out or never came do not count. Where
-        the log cannot say, it says why: at first, as long as not every arm has got a reward.
+        the log cannot say, it says why. With a default reward, only rounds whose wait is over count: before,
+        those without a reward of their own would be missing.
         """
         model = self.model  # which knows the arms of what it has learnt
         behind = self._store.last() - model.seq
         found: dict[str, Any] = {"since": self.since, "behind": behind, "rounds": 0}
-        parts = _parts(self._store, self.since, model.seq, list(model.arms))
+        parts = _parts(self._store, self.since, model.seq, list(model.arms), self._counts)
         first = next(parts, None)
         if first is None:
             return found
@@ -83,6 +84,11 @@ class Shadow:
         found |= {name: _numbers(each) for name, each in both.evaluations.items()}
         found["served"] = found.pop("as served")
         return {**found, "difference": _numbers(both.differences["shadow"])}
+
+    def _counts(self, one: Round, now: float) -> bool:
+        if one.decided is None or not one.active or one.reward is None:
+            return False
+        return self.experiment.feedback.default_reward is None or one.decided.due <= now
 
 
 class _AsLogged:
@@ -145,9 +151,11 @@ def _since(policy: dict[str, Any], store: Store, last: int) -> int:
     return int(known["since"])
 
 
-def _parts(store: Store, since: int, last: int, arms: list[str]) -> Iterator[LoggedRounds]:
-    """The rounds with a reward and a shadow, whose x are the shadow's probabilities of all arms."""
-    rows = _rows(store, since, last, {arm: number for number, arm in enumerate(arms)})
+def _parts(
+    store: Store, since: int, last: int, arms: list[str], counts: Callable[[Round, float], bool]
+) -> Iterator[LoggedRounds]:
+    """The rounds that count and have a shadow; their x are the shadow's probabilities of all arms."""
+    rows = _rows(store, since, last, {arm: number for number, arm in enumerate(arms)}, counts)
     while some := list(islice(rows, PART)):
         shadows, served, numbers, rewards = (np.array(column) for column in zip(*some, strict=True))
         yield LoggedRounds(
@@ -162,9 +170,10 @@ def _parts(store: Store, since: int, last: int, arms: list[str]) -> Iterator[Log
 
 
 def _rows(
-    store: Store, since: int, last: int, numbers: dict[str, int]
+    store: Store, since: int, last: int, numbers: dict[str, int], counts: Callable[[Round, float], bool]
 ) -> Iterator[tuple[FloatArray, FloatArray, int, float]]:
-    at = since
+    at, newest = since, store.read(max(last - 1, 0), 1)
+    now = newest[0].event.time if newest else 0.0
     while at < last and (some := store.read(at, PART)):
         at = some[-1].seq
         decided = [
@@ -173,7 +182,8 @@ def _rows(
         known = store.events_of([event.id for event in decided], before=last + 1)
         for event in decided:
             one = round_of(known[event.id])
-            if one.active and one.reward is not None:
+            if counts(one, now):
+                assert one.reward is not None
                 sides = np.zeros((2, len(numbers)))
                 sides[:, [numbers[arm] for arm in event.eligible]] = event.shadow, event.propensities
                 yield sides[0], sides[1], numbers[event.arm], one.reward
