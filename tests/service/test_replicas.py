@@ -20,8 +20,8 @@ from tests.waiting import wait_until
 
 from postserve.service.engine import first_model
 from postserve.service.experiment import read_experiment
-from postserve.service.log.events import ArmAdded
-from postserve.service.log.stores import Saved
+from postserve.service.log.events import ArmAdded, Snapshot
+from postserve.service.log.stores import Saved, StoreError
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.postgres import PostgresStore
 from postserve.service.model import learner
@@ -256,3 +256,32 @@ def check(address: str, file: Path, answered: dict[str, int]) -> None:
     assert newest == (len(logged), found.model.digest) == (published.seq, published.digest)
     assert rounds_learnt(loaded(published).policy) == sum(kind == "Rewarded" for _, kind in kept)
     store.close()
+
+
+class CutOff(Contested):
+    """A store whose connection is lost just before a snapshot, and is there again at the next election."""
+
+    cut = True
+
+    def save(self, saved: Saved) -> None:
+        if self.cut:
+            raise StoreError("the connection is gone, wanted one that is there")
+        super().save(saved)
+
+    def lead(self) -> bool:
+        self.cut = False
+        return self.leading
+
+
+def test_who_is_cut_off_while_it_saves_asks_again_who_leads() -> None:
+    one, store = experiment(), CutOff()
+    untaught = first_model(one, store)
+    mine = learner.Learner(store, untaught, tuple(one.z), 10)
+    mine.step()  # it leads
+    store.cut = True
+    with store.transaction() as transaction:
+        transaction.append([Snapshot(1.0)])
+    with pytest.raises(StoreError, match="the connection is gone"):
+        mine.step()
+    mine.catch_up()
+    assert mine.model.seq == 1

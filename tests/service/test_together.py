@@ -11,8 +11,10 @@ from postserve.errors import InvalidInput
 from postserve.service import rehearsing
 from postserve.service.engine import began_with
 from postserve.service.log.requests import Conflict
-from postserve.service.log.retention import drop_erased
+from postserve.service.log.retention import drop_erased, drop_old
+from postserve.service.log.stores import Saved
 from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.rebuild import rebuild
 from postserve.service.traffic.replaying import Replay
 
 SHADOW = '[shadow]\nname = "LinUCB"\n'
@@ -98,3 +100,80 @@ def test_a_batch_that_the_store_cannot_take_may_be_repeated() -> None:
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert wire.ask("POST", "/v1/events:batch", asked).json["results"][0]["status"] == "closed"
         wire.close()
+
+
+def test_a_damaged_snapshot_cannot_be_promoted() -> None:
+    store = MemoryStore()
+    with playing(experiment(), store) as play:
+        play.decide("a")
+        play.done(play.engine.snapshot())
+        play.learn()
+        ((seq, digest),) = store.snapshots()
+        saved = store.snapshot(seq)
+        assert saved is not None
+        middle = len(saved.content) // 2
+        store.save(Saved(seq, digest, saved.content[:middle] + b"?" + saved.content[middle + 1 :]))
+        with pytest.raises(InvalidInput, match=f"snapshot {seq} cannot be loaded"):
+            play.engine.promote(seq)
+        play.decide("b")
+        play.learn()
+
+
+def test_an_outcome_is_kept_whole_or_not_at_all() -> None:
+    with playing(experiment(), MemoryStore()) as play:
+        play.decide("d")
+        play.decide("deferred", deferred=True)
+        play.done(play.engine.follow("d", {"minutes": 3.0}))
+        last = play.engine.store.last()
+        with pytest.raises(Conflict, match=r"z\.minutes"):
+            play.done(play.engine.outcome("d", {"minutes": 4.0}, 5.0, activate=False))
+        with pytest.raises(InvalidInput, match="minutes"):
+            play.engine.outcome("deferred", {"minutes": "many"}, 5.0, activate=True)
+        with pytest.raises(InvalidInput, match="nothing in it"):
+            play.engine.outcome("d", None, None, activate=False)
+        assert play.engine.store.last() == last
+        assert play.done(play.engine.outcome("d", Z, 5.0, activate=True)).changed
+        assert not play.done(play.engine.outcome("d", Z, 5.0, activate=True)).changed
+        assert play.engine.store.last() == last + 2
+
+
+def test_a_repetition_may_name_an_arm_twice() -> None:
+    with playing(experiment(), MemoryStore()) as play:
+        first = play.decide("d", eligible=["short", "short"])
+        play.done(play.engine.retire_arm("short"))
+        play.learn()
+        assert play.decide("d", eligible=["short", "short"]) == first
+
+
+def test_a_clock_that_was_wrong_drops_nothing_that_is_new() -> None:
+    store, clock = MemoryStore(), Clock()
+    with playing(experiment(), store, clock) as play:
+        for name, now in [(f"d{i}", 1e9) for i in range(20)] + [(f"e{i}", 1000.0) for i in range(80)]:
+            clock.now = now
+            play.decide(name)
+            play.done(play.engine.outcome(name, Z, 1.0, activate=False))
+        play.done(play.engine.snapshot())
+        play.learn()
+        clock.now = 1e9 + 60.0
+        drop_old(store, clock.now - 86_400.0, 10)
+        kept = store.events_of([f"d{i}" for i in range(20)])
+        assert all(kept.values())
+        assert not any(store.events_of([f"e{i}" for i in range(80)]).values())
+
+
+def test_a_rebuild_begins_anew_if_something_is_erased_meanwhile() -> None:
+    store, one = MemoryStore(), experiment()
+    with playing(one, store) as play:
+        for name in ("a", "b"):
+            play.decide(name)
+            play.done(play.engine.snapshot())
+        play.learn()
+
+        def erase(seq: int) -> None:
+            if store.events_of(["a"])["a"]:
+                play.done(play.engine.erase("a"))
+                play.done(play.engine.snapshot())
+                play.learn()
+                assert drop_erased(store, "a")
+
+        assert rebuild(one, store, erase).differs_at is None

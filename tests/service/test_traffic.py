@@ -17,6 +17,7 @@ from postserve import Client, InvalidInput, LoggedRounds
 from postserve.cli import app
 from postserve.service.experiment import parse_experiment
 from postserve.service.exporting import write_log
+from postserve.service.log.retention import drop_erased
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.serving import TEMPLATE
 from postserve.service.traffic import showing, worlds
@@ -26,6 +27,10 @@ from postserve.service.traffic.worlds import MadeUpWorld, SyntheticWorld, TrialW
 from postserve.service.trial import trial
 
 LESSONS = TEMPLATE.read_text()
+
+
+def no_snapshot(seq: int, path: Path) -> None:
+    raise AssertionError(f"snapshot {seq} was made here")
 
 
 def events_of(play: Play, folder: Path) -> Path:
@@ -56,8 +61,37 @@ def test_the_library_learns_the_same_from_the_log(kind: str, tmp_path: Path) -> 
         play.done(play.engine.snapshot())
         play.learn()
         saved = dict(play.engine.store.snapshots())
-        found = compared(events_of(play, tmp_path), saved, tmp_path)
+        found = compared(events_of(play, tmp_path), saved, tmp_path, no_snapshot)
     assert (found.agreeing, found.differs_at, found.why) == (3, None, "")
+
+
+def test_where_events_were_dropped_it_begins_with_a_snapshot(tmp_path: Path) -> None:
+    clock, store = Clock(), MemoryStore()
+
+    def fetch(seq: int, path: Path) -> None:
+        saved = store.snapshot(seq)
+        assert saved is not None
+        path.write_bytes(saved.state)
+
+    with playing(experiment(), store, clock) as play:
+        traffic(play, clock, 20, seed=1)
+        play.done(play.engine.snapshot())
+        play.learn()
+        play.decide("open")
+        play.decide("forget me")
+        play.done(play.engine.follow("open", {"minutes": 2.0}))
+        play.done(play.engine.erase("forget me"))
+        play.done(play.engine.snapshot())
+        play.learn()
+        assert drop_erased(store, "forget me")
+        play.done(play.engine.follow("open", {"finished": "no"}))
+        play.done(play.engine.reward("open", 1.0))
+        traffic(play, clock, 20, seed=2)
+        play.done(play.engine.promote(store.snapshots()[0][0]))
+        play.done(play.engine.snapshot())
+        play.learn()
+        found = compared(events_of(play, tmp_path), dict(store.snapshots()), tmp_path, fetch)
+    assert (found.agreeing, found.differs_at, found.why) == (1, None, "")
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -83,7 +117,7 @@ def test_one_event_that_differs_is_seen(kind: str, tmp_path: Path) -> None:
     after = next(i for i in later if kind != "followed" or len(lines[i]["z"]) == 2)
     lines[after] = CHANGES[kind](lines[after])
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = compared(path, saved, tmp_path)
+    found = compared(path, saved, tmp_path, no_snapshot)
     assert (found.agreeing, found.differs_at) == (1, second)
 
 
@@ -98,7 +132,7 @@ def test_an_event_that_the_library_refuses_is_named(tmp_path: Path) -> None:
     place = next(i for i, line in enumerate(lines) if '"followed"' in line and '"b"' in line)
     lines[place] = lines[place].replace('"minutes":1.0', '"minutes":"many"')
     path.write_text("\n".join(lines))
-    found = compared(path, {}, tmp_path)
+    found = compared(path, {}, tmp_path, no_snapshot)
     assert found.differs_at == json.loads(lines[place])["seq"]
     assert "the library refuses it: column 'minutes'" in found.why
 

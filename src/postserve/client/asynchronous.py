@@ -13,7 +13,7 @@ from postserve.client import settings, verbs
 from postserve.client.buffer import Buffer
 from postserve.client.trying import Answer, Call, Done, Flow, Wait
 from postserve.client.verbs import OutcomeResult, ServedDecision
-from postserve.errors import ServiceUnavailable
+from postserve.errors import ServiceError
 from postserve.files import whole_file
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class AsyncClient:
 
     async def ready(self, wait: float = 0.0) -> bool:
         """Whether the service can be asked, at the latest after so many seconds."""
-        return await self._run(verbs.ready(wait))
+        return await self._run(verbs.answers("/readyz", wait))
 
     # How it asks
 
@@ -169,7 +169,7 @@ class AsyncClient:
             return Done(time.monotonic())
         try:
             answer = await self._answer(step)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             answer = settings.unanswered(error)
         return Done(time.monotonic(), answer)
 
@@ -252,7 +252,7 @@ class AsyncBatching:
             self._timer.cancel()
         try:
             await self.flush()
-        except ServiceUnavailable as error:
+        except Exception as error:  # whatever it is, they are not in the log
             self._buffer.give_up(error)
         if self._buffer.failed:
             raise verbs.lost(self._buffer.failed)
@@ -262,7 +262,7 @@ class AsyncBatching:
         try:
             while self._buffer.events:
                 await asyncio.sleep(self._buffer.seconds)
-                with contextlib.suppress(ServiceUnavailable):
+                with contextlib.suppress(ServiceError):
                     await self.flush()
         finally:
             self._timer = None

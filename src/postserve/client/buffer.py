@@ -1,5 +1,6 @@
 """Outcomes that wait to be sent."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,8 +23,7 @@ class Buffer:
         """Take one; raises if it cannot be sent at all."""
         if self.closed:
             raise InvalidInput("the buffer is closed, wanted another one")
-        encoded(event)
-        self.events.append(event)
+        self.events.append(json.loads(encoded(event)))  # a copy: callers may use theirs again
 
     @property
     def is_full(self) -> bool:

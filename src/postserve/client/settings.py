@@ -45,6 +45,6 @@ def without_end(timeout: float) -> httpx.Timeout:
     return httpx.Timeout(timeout, read=None)
 
 
-def unanswered(error: httpx.TransportError) -> Answer:
+def unanswered(error: httpx.RequestError) -> Answer:
     """No answer, and why."""
     return Answer(0, f"{type(error).__name__}: {error}".encode())

@@ -12,7 +12,7 @@ from postserve.client import settings, verbs
 from postserve.client.buffer import Buffer
 from postserve.client.trying import Answer, Call, Done, Flow, Wait
 from postserve.client.verbs import OutcomeResult, ServedDecision
-from postserve.errors import ServiceUnavailable
+from postserve.errors import ServiceError
 from postserve.files import whole_file
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Client:
 
     def ready(self, wait: float = 0.0) -> bool:
         """Whether the service can be asked, at the latest after so many seconds."""
-        return self._run(verbs.ready(wait))
+        return self._run(verbs.answers("/readyz", wait))
 
     # How it asks
 
@@ -170,7 +170,7 @@ class Client:
             return Done(time.monotonic())
         try:
             answer = self._answer(step)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             answer = settings.unanswered(error)
         return Done(time.monotonic(), answer)
 
@@ -260,7 +260,7 @@ class Batching:
                 self._timer.cancel()
         try:
             self.flush()
-        except ServiceUnavailable as error:
+        except Exception as error:  # whatever it is, they are not in the log
             self._buffer.give_up(error)
         if self._buffer.failed:
             raise verbs.lost(self._buffer.failed)
@@ -273,7 +273,7 @@ class Batching:
     def _late(self) -> None:
         try:
             self.flush()
-        except ServiceUnavailable:
+        except ServiceError:
             pass  # it is tried again
         finally:
             with self._changing:

@@ -128,7 +128,7 @@ def _until(asked: str, answer: Answer) -> float:
     try:
         then, now = parsedate_to_datetime(asked), parsedate_to_datetime(answer.headers.get("date", ""))
         return max((then - now).total_seconds(), 0.0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
 
 

@@ -7,7 +7,13 @@ from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from postserve.client.trying import Answer, Call, Flow, Patience, Wait, encoded, tried
-from postserve.errors import InvalidInput, OutcomesLost, ServiceInvalidInput, ServiceUnavailable
+from postserve.errors import (
+    InvalidInput,
+    OutcomesLost,
+    ServiceError,
+    ServiceInvalidInput,
+    ServiceUnavailable,
+)
 
 MOST = 1_000
 """Outcomes in one request."""
@@ -55,13 +61,14 @@ def decide(
         "eligible": None if eligible is None else list(eligible),
         "deferred": deferred or None,
     }
-    return ServedDecision(**_known(ServedDecision, _json((yield from _post(patience, "/v1/decide", body)))))
+    answer = yield from _post(patience, "/v1/decide", body)
+    return ServedDecision(**_known(ServedDecision, _json(answer, *ServedDecision._fields)))
 
 
 def outcome(patience: Patience, name: str, verb: str, body: Mapping[str, Any]) -> Flow[OutcomeResult]:
     """Feedback of one decision."""
     answer = yield from _post(patience, f"/v1/decisions/{_part(name)}/{verb}", body)
-    return OutcomeResult(**_known(OutcomeResult, _json(answer)))
+    return OutcomeResult(**_known(OutcomeResult, _json(answer, "id")))
 
 
 def outcomes(patience: Patience, events: Iterable[Mapping[str, Any]]) -> Flow[list[OutcomeResult]]:
@@ -84,7 +91,10 @@ def _some(patience: Patience, events: list[Mapping[str, Any]]) -> Flow[list[Outc
             return first + (yield from _some(patience, events[half:]))
         word = "invalid" if isinstance(error, ServiceInvalidInput) else "unsent"
         return [OutcomeResult(str(events[0]["id"]), error=word, message=str(error))]
-    return [OutcomeResult(**_known(OutcomeResult, each)) for each in _json(answer)["results"]]
+    found = _json(answer, "results")["results"]
+    if [each.get("id") for each in found] != [event["id"] for event in events]:
+        raise ServiceError(f"the answer has {len(found)} results, wanted one per outcome: {len(events)}")
+    return [OutcomeResult(**_known(OutcomeResult, each)) for each in found]
 
 
 def _checked(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -112,7 +122,7 @@ def decision(patience: Patience, name: str) -> Flow[dict[str, Any]]:
 def arms(patience: Patience, call: Call | None = None) -> Flow[dict[str, bool]]:
     """The arms, and whether each can be served; after `call`."""
     answer = yield from tried(call or Call("GET", "/v1/arms"), patience)
-    found = _json(answer)["arms"]
+    found = _json(answer, "arms")["arms"]
     return {each["arm"]: each["eligible"] for each in found}
 
 
@@ -138,12 +148,12 @@ def log_path(form: str, after: object, before: object) -> str:
     return f"/v1/log?{query}"
 
 
-def ready(wait: float) -> Flow[bool]:
-    """Whether the service is ready, at the latest after some seconds of waiting."""
+def answers(path: str, wait: float) -> Flow[bool]:
+    """Whether the service answers that it is alive, or ready, at the latest after some seconds of waiting."""
     end: float | None = None
     while True:
         try:
-            yield from tried(Call("GET", "/readyz"), Patience(1, 0.0))
+            yield from tried(Call("GET", path), Patience(1, 0.0))
             return True
         except ServiceUnavailable:
             now, _ = yield Wait(LOOK if end is not None else 0.0)
@@ -173,5 +183,13 @@ def _known(kind: Any, found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name in kind._fields}
 
 
-def _json(answer: Answer) -> Any:
-    return json.loads(answer.content)
+def _json(answer: Answer, *names: str) -> Any:
+    """An object with these names: something else may answer in the service's place."""
+    try:
+        found = json.loads(answer.content)
+        if isinstance(found, dict) and found.keys() >= {*names}:
+            return found
+    except ValueError:
+        pass
+    got = f"the answer is {answer.content!r:.60}"
+    raise ServiceError(f"{got}, wanted JSON with {', '.join(names) or 'names'}", answer.status)

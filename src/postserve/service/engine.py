@@ -29,11 +29,12 @@ from postserve.service.log.requests import (
     Reward,
     Rules,
     Tell,
+    Together,
 )
 from postserve.service.log.retention import drop_old
 from postserve.service.log.stores import Store, StoreError
 from postserve.service.log.writer import Writer
-from postserve.service.model.fold import Model, numbered
+from postserve.service.model.fold import Model, loaded, numbered
 from postserve.service.model.learner import Learner, pin
 from postserve.service.model.shadow import Shadow
 from postserve.service.rehearsing import rehearse
@@ -147,7 +148,11 @@ class Engine:
         except InvalidInput as refusal:
             if name is None:
                 raise
-            asked = {"x": x, "eligible": eligible, "deferred": deferred}
+            asked = {
+                "x": x,
+                "eligible": None if eligible is None else _each_once(eligible),
+                "deferred": deferred,
+            }
             return self.submit(Repeat(check_text("id", name), asked, refusal))
         with self._drawing:
             index, _ = draw(chances, self._rng)
@@ -181,7 +186,7 @@ class Engine:
         if eligible is None:
             arms = list(model.eligible)
         else:
-            arms = list(dict.fromkeys(eligible))
+            arms = _each_once(eligible)
             if unknown := [arm for arm in arms if arm not in model.arms or arm in model.retired]:
                 wanted = f"some of {', '.join(model.eligible):.200}"
                 raise InvalidInput(f"eligible has {unknown[0]!r:.60}, wanted {wanted}")
@@ -193,24 +198,45 @@ class Engine:
 
     def follow(self, name: str, z: dict[str, Any]) -> Any:
         """Some fields of z came, or all."""
+        return self.submit(self._follow(name, z))
+
+    def _follow(self, name: str, z: dict[str, Any]) -> Follow:
         experiment = self.experiment
         values = check_values("z", experiment.z, z, experiment.most_magnitude, whole=False)
         if not values:
             raise InvalidInput(f"z is empty, wanted some of {', '.join(experiment.z) or 'no fields at all'}")
-        return self.submit(Follow(check_text("id", name), values))
+        return Follow(check_text("id", name), values)
 
     def reward(self, name: str, reward: float, key: str = "") -> Any:
         """A reward came."""
+        return self.submit(self._reward(name, reward, key))
+
+    def _reward(self, name: str, reward: float, key: str) -> Reward:
         most = self.experiment.most_magnitude
         if type(reward) not in (int, float) or not abs(reward) <= most:
             raise InvalidInput(f"reward is {reward!r:.60}, wanted a number of at most {most:g}")
         if key:
             check_text("key", key)
-        return self.submit(Reward(check_text("id", name), float(reward), key))
+        return Reward(check_text("id", name), float(reward), key)
 
     def activate(self, name: str) -> Any:
         """What was decided is shown."""
         return self.submit(Activate(check_text("id", name)))
+
+    def outcome(
+        self, name: str, z: dict[str, Any] | None, reward: float | None, key: str = "", *, activate: bool
+    ) -> Any:
+        """Several of these at once, of which all are kept, or none."""
+        name, parts = check_text("id", name), list[Request]()
+        if activate:
+            parts.append(Activate(name))
+        if z is not None:
+            parts.append(self._follow(name, z))
+        if reward is not None:
+            parts.append(self._reward(name, reward, key))
+        if not parts:
+            raise InvalidInput("an event has nothing in it, wanted z, reward or activate")
+        return self.submit(Together(name, tuple(parts)))
 
     def erase(self, name: str) -> Any:
         """Nothing more is learnt of a decision; `retention.drop_erased` drops it after the next snapshot."""
@@ -241,8 +267,13 @@ class Engine:
         return self.submit(Tell(Promoted(self._clock(), snapshot=seq)))
 
     def _refuse_unless_saved(self, seq: int) -> None:
-        if seq not in (known := [each for each, _ in self.store.snapshots()]):
-            raise InvalidInput(f"snapshot is {seq}, wanted one of {', '.join(map(str, known)) or 'none yet'}")
+        if (saved := self.store.snapshot(seq)) is None:
+            known = ", ".join(str(each) for each, _ in self.store.snapshots())
+            raise InvalidInput(f"snapshot is {seq}, wanted one of {known or 'none yet'}")
+        try:
+            loaded(saved)
+        except Exception as error:
+            raise InvalidInput(f"snapshot {seq} cannot be loaded ({error}), wanted another one") from error
 
     # What happens by itself
 
@@ -312,6 +343,10 @@ class Engine:
         for experiment, model in pairs:
             warm_up(model.policy, x=x, z=z if experiment.z else None)
             rehearse(experiment, experiment.untaught(len(model.arms)))  # whose ids no caller has used
+
+
+def _each_once(arms: list[str]) -> list[str]:
+    return list(dict.fromkeys(arms))
 
 
 def _submitted(writer: Writer, requests: Iterable[Request]) -> list["Future[Answer]"]:

@@ -165,6 +165,8 @@ def make_policy(experiment: Experiment, n_arms: int) -> Any:
     made = _class_named("policy.name", name, policies, POLICIES)
     x_encoder, z_encoder = experiment.encoders()
     settings = options.pop("map", {})
+    if not isinstance(settings, dict):
+        raise InvalidInput(f"policy.map is {settings!r:.60}, wanted a table with a name")
     if options.get("missing_z") == "raise":
         raise InvalidInput('policy.missing_z is "raise", wanted "impute" or "drop": z may never come')
     sizes: tuple[Any, ...] = (n_arms,)
@@ -185,7 +187,8 @@ def _map(settings: dict[str, Any], x_encoder: Encoder, z_encoder: Encoder) -> An
     if name != "StagedMap":
         return _made(f"policy.map ({name})", made, (dim_x, dim_z), settings)
     stages, maps = settings.pop("stages", None), []
-    if not isinstance(stages, list) or [each for stage in stages for each in stage] != z_encoder.inputs:
+    lists = isinstance(stages, list) and all(isinstance(stage, list) for stage in stages)
+    if not lists or [each for stage in stages for each in stage] != z_encoder.inputs:
         wanted = f"lists of the fields of z, in their order: {', '.join(z_encoder.inputs)}"
         raise InvalidInput(f"policy.map.stages is {stages!r:.60}, wanted {wanted}")
     for stage in stages:

@@ -23,7 +23,7 @@ from postserve.service.engine import BEGAN, first_model
 from postserve.service.experiment import Experiment, Field
 from postserve.service.log.events import ArmAdded, Decided, Event, Logged, encode
 from postserve.service.log.rounds import Round
-from postserve.service.log.stores import Store
+from postserve.service.log.stores import BASE, Store
 from postserve.service.model.learner import newest
 from postserve.validation import one_of
 
@@ -76,7 +76,10 @@ def span(after: str | None = None, before: str | None = None) -> Span:
 
 
 def _seconds(text: str) -> float:
-    found = moment(text.replace(" ", "+"))  # a plus sign means a space in addresses
+    try:
+        found = moment(text.replace(" ", "+"))  # a plus sign means a space in addresses
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
     assert found is not None
     return found.timestamp()
 
@@ -107,7 +110,9 @@ def write_log(
     last, part = store.last(), Span() if part is None else part
     if form == "events":
         if not part.after:
-            file.write(b'{"seq":0,"kind":"began",' + (store.setting(BEGAN) or "{}").encode()[1:] + b"\n")
+            base = b'"base":%d,' % int(store.setting(BASE) or 0)  # what was dropped is older
+            began = (store.setting(BEGAN) or "{}").encode()
+            file.write(b'{"seq":0,"kind":"began",' + base + began[1:] + b"\n")
         for seq, event in _events(store, last, part):
             file.write(b'{"seq":%d,' % seq + encode(event)[1:] + b"\n")
         return

@@ -25,7 +25,15 @@ class Rebuilt(NamedTuple):
 def rebuild(
     experiment: Experiment, store: Store, progress: Callable[[int], None] = lambda seq: None
 ) -> Rebuilt:
-    """Nothing in the store changes."""
+    """Nothing in the store changes; if events are dropped meanwhile, it begins anew."""
+    while True:
+        base = store.setting(BASE)
+        found = _rebuilt(experiment, store, progress)
+        if store.setting(BASE) == base:
+            return found
+
+
+def _rebuilt(experiment: Experiment, store: Store, progress: Callable[[int], None]) -> Rebuilt:
     wanted, promoted = dict(store.snapshots()), _promoted(store)
     made: dict[int, Saved] = {}
     found: dict[int, str] = {}

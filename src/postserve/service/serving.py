@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import gc
 import re
-from collections.abc import AsyncIterator, Callable
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +114,14 @@ def export_and_show(path: Path, target: Path, after: str | None, before: str | N
 
 def _served(path: Path) -> tuple[Experiment, Store]:
     """An experiment and its log, which must have begun."""
-    experiment = read_experiment(path)
-    store = open_store(experiment, path.resolve().parent)
-    if store.setting(BEGAN) is None:
-        store.close()
-        raise InvalidInput(f"{experiment.store.path} has no log, wanted one that was served")
+    experiment, folder = read_experiment(path), path.resolve().parent
+    where = experiment.store.path
+    there = where == IN_MEMORY or is_postgres(where) or (folder / where).exists()  # opening would make a file
+    store = open_store(experiment, folder) if there else None
+    if store is None or store.setting(BEGAN) is None:
+        if store is not None:
+            store.close()
+        raise InvalidInput(f"{where} has no log, wanted one that was served")
     return experiment, store
 
 
@@ -136,11 +141,44 @@ def backup(path: Path, target: Path) -> None:
 def serve(path: Path) -> None:
     """Serve an experiment until the process is told to stop (SIGTERM, or Ctrl-C)."""
     experiment = read_experiment(path)
-    engine = Engine(experiment, open_store(experiment, path.resolve().parent))
     server = experiment.server
+    refuse_taken(server.host, server.port)
+    engine = Engine(experiment, open_store(experiment, path.resolve().parent))
+    starting = Starting(engine)
     print(describe(experiment), flush=True)
     with contextlib.suppress(KeyboardInterrupt):  # the signal once more, after a stop in good order
-        server_of(app_of(engine, keep_for_good), server.host, server.port).run()
+        server_of(app_of(engine, starting.begin), server.host, server.port).run()
+    if starting.failure is not None:
+        raise starting.failure
+
+
+def refuse_taken(host: str, port: int) -> None:
+    """Raise if nobody can listen there, before anything else is done."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InvalidInput(f"{host}:{port} cannot be used ({why}), wanted a free port in [server]") from error
+
+
+class Starting:
+    """Starts an engine while the service answers already that it is not ready yet."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.failure: Exception | None = None
+
+    async def begin(self) -> None:
+        """Let a thread start it."""
+        self._task = asyncio.create_task(self._start())
+
+    async def _start(self) -> None:
+        try:
+            await start(self._engine)
+            await asyncio.to_thread(keep_for_good)
+        except Exception as error:
+            self.failure = error
+            signal.raise_signal(signal.SIGTERM)  # nothing will ever be ready
 
 
 def keep_for_good() -> None:
@@ -153,15 +191,19 @@ def keep_for_good() -> None:
     gc.freeze()
 
 
-def app_of(engine: Engine, started: Callable[[], None] = lambda: None) -> Starlette:
-    """The app, which starts the engine and stops it; `started` is called in between."""
+async def start(engine: Engine) -> None:
+    """Start an engine that hands its answers to this event loop."""
+    await asyncio.to_thread(engine.start)
+    engine.submit = LoopReplies(engine.writer, asyncio.get_running_loop()).submit
+
+
+def app_of(engine: Engine, begin: Callable[[], Awaitable[None]] | None = None) -> Starlette:
+    """The app, which starts the engine, in the way that is given, and stops it."""
     app = make_app(engine)
 
     @contextlib.asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
-        await asyncio.to_thread(engine.start)
-        engine.submit = LoopReplies(engine.writer, asyncio.get_running_loop()).submit
-        started()
+        await (start(engine) if begin is None else begin())
         yield
         await asyncio.to_thread(engine.stop)
 

@@ -16,12 +16,12 @@ from postserve.service.serving import TEMPLATE, app_of
 
 @contextlib.contextmanager
 def trial(experiment: str | None = None, store: Store | None = None) -> Iterator[str]:
-    """Serve an experiment, by default that of `postserve serve --init`, at the URL that it gives.
+    r"""Serve an experiment, by default that of `postserve serve --init`, at the URL that it gives.
 
     >>> import urllib.request
     >>> with trial() as url:
     ...     urllib.request.urlopen(f"{url}/livez").read()
-    b'{"status":"alive"}'
+    b'{"status":"alive"}\n'
     """
     text = TEMPLATE.read_text(encoding="utf-8") if experiment is None else experiment
     engine = Engine(parse_experiment(text), MemoryStore() if store is None else store)

@@ -91,6 +91,7 @@ def _endpoint(engine: Engine, gate: Gate, verb: Verb) -> Callable[[HttpRequest],
     """How a verb is answered: who asks and what, and then the function of the verb."""
     role, handler, body, query = verb.role, verb.handler, verb.body, verb.query
     decode = msgspec.json.Decoder(Any if body is None else body).decode
+    wanted = f"wanted an object with {_fields(body)}"
     statuses, seconds = engine.tally.statuses[verb.name], engine.tally.seconds[verb.name]
 
     async def counted(request: HttpRequest) -> Response:
@@ -104,8 +105,10 @@ def _endpoint(engine: Engine, gate: Gate, verb: Verb) -> Callable[[HttpRequest],
         try:
             if role is not None:
                 gate.admit(request.headers.get("authorization"), role)
+                _refuse_unless_ready(engine)
             if body is not None:
-                found = await handler(engine, request, _decoded(decode, await _content(engine, request)))
+                content = await _content(engine, request)
+                found = await handler(engine, request, _decoded(decode, content, wanted))
             elif query is not None:
                 found = await handler(engine, request, _converted(dict(request.query_params), query))
             else:
@@ -181,12 +184,11 @@ async def events(engine: Engine, request: HttpRequest, asked: BatchIn) -> BatchO
     at_once = max(1, min(SLICE, engine.experiment.server.most_waiting // 4))
     for start in range(0, len(asked.events), at_once):  # a batch alone is no overload
         some = asked.events[start : start + at_once]
-        submitted = [(each, _submitted(engine, each)) for each in some]
-        waiting = [_done(one) for _, futures in submitted for one in futures]
-        await asyncio.gather(*waiting, return_exceptions=True)
-        for each, futures in submitted:
+        submitted = [_submitted(engine, each) for each in some]
+        await asyncio.gather(*map(_done, submitted), return_exceptions=True)
+        for each, future in zip(some, submitted, strict=True):
             try:
-                kept = _outcome(engine, each.id, [await _done(one) for one in futures][-1])
+                kept = _outcome(engine, each.id, await _done(future))
                 results.append(BatchedOut(id=each.id, status=kept.status, repeated=kept.repeated))
             except COMMITS:
                 raise  # nothing is wrong with the batch, and all of it may be repeated
@@ -196,21 +198,13 @@ async def events(engine: Engine, request: HttpRequest, asked: BatchIn) -> BatchO
     return BatchOut(results=results)
 
 
-def _submitted(engine: Engine, one: OutcomeIn) -> list["Future[Answer]"]:
-    """All that one event of a batch asks; what is refused at once ends it."""
-    found: list[Future[Answer]] = []
+def _submitted(engine: Engine, one: OutcomeIn) -> "Future[Answer]":
+    """What one event of a batch asks, or why it is refused at once."""
     try:
-        if one.activate:
-            found.append(engine.activate(one.id))
-        if one.z is not None:
-            found.append(engine.follow(one.id, one.z))
-        if one.reward is not None:
-            found.append(engine.reward(one.id, one.reward, one.key))
-        if not found:
-            raise InvalidInput("an event has nothing in it, wanted z, reward or activate")
+        found: Future[Answer] = engine.outcome(one.id, one.z, one.reward, one.key, activate=one.activate)
     except PostserveError as error:
-        found.append(Future())
-        found[-1].set_exception(error)
+        found = Future()
+        found.set_exception(error)
     return found
 
 
@@ -268,7 +262,7 @@ async def export(engine: Engine, request: HttpRequest) -> Response:
     seq = _parameter(request, "snapshot")
     saved = await asyncio.to_thread(engine.store.snapshot, seq)
     if saved is None:
-        raise NotFound(f"there is no snapshot {seq}, wanted one of /v1/models")
+        raise NotFound(f"there is no snapshot {seq}, wanted one that /v1/models names")
     return Response(saved.state, media_type=BINARY)
 
 
@@ -295,8 +289,7 @@ async def live(engine: Engine, request: HttpRequest) -> LiveOut:
 
 async def ready(engine: Engine, request: HttpRequest) -> ReadyOut:
     """Kernels are compiled, and the log was learnt."""
-    if not engine.ready:
-        raise Unavailable("the service is starting or stopping, wanted a little patience")
+    _refuse_unless_ready(engine)
     return ReadyOut(version=engine.model.seq)
 
 
@@ -342,6 +335,11 @@ VERBS = [
 # How they do it
 
 
+def _refuse_unless_ready(engine: Engine) -> None:
+    if not engine.ready:
+        raise Unavailable("the service is starting or stopping, wanted a little patience")
+
+
 async def _content(engine: Engine, request: HttpRequest) -> bytes:
     """The request's body, of the size that is wanted."""
     most, content = engine.experiment.server.most_bytes, bytearray()
@@ -352,12 +350,18 @@ async def _content(engine: Engine, request: HttpRequest) -> bytes:
     return bytes(content)
 
 
-def _decoded(decode: Callable[[bytes], Any], content: bytes) -> Any:
+def _decoded(decode: Callable[[bytes], Any], content: bytes, wanted: str) -> Any:
     """The body's content, with the fields that are wanted."""
     try:
         return decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"the body is not what is wanted: {error}") from error
+        raise InvalidInput(f"the body is not what is wanted: {error}; {wanted}") from error
+
+
+def _fields(body: Any) -> str:
+    """The names of a body's fields, for messages."""
+    names = (field.encode_name for field in (() if body is None else msgspec.structs.fields(body)))
+    return ", ".join(names)
 
 
 def _parameter(request: HttpRequest, name: str) -> Any:
@@ -421,10 +425,11 @@ def _refusal(error: Exception) -> Response:
 def _no_route(request: HttpRequest, error: Exception) -> Response:
     """There is no such path, or it has no such verb."""
     path = request.scope["path"]
-    matching = [verb.method for verb in VERBS if compile_path(verb.route)[0].match(path)]
+    fitting = (verb.method for verb in VERBS if compile_path(verb.route)[0].match(path))
+    matching = list(dict.fromkeys(fitting))
     request.app.state.engine.tally.statuses[NO_VERB][405 if matching else 404] += 1
     if not matching:
-        return _refusal(NotFound(f"there is no path {path!r:.60}, wanted one of /openapi.json"))
+        return _refusal(NotFound(f"there is no path {path!r:.60}, wanted one that /openapi.json names"))
     said = f"{path!r:.60} has no {request.method:.20}, wanted {' or '.join(matching)}"
     response = _json(ErrorOut(error="wrong_method", message=said), 405)
     response.headers["Allow"] = ", ".join(matching)
@@ -442,4 +447,4 @@ def _failure(request: HttpRequest, error: Exception) -> Response:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    return Response(encode(value), status, media_type=JSON)
+    return Response(encode(value) + b"\n", status, media_type=JSON)  # as a terminal wants it

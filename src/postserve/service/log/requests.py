@@ -144,6 +144,23 @@ def _repeatable(known: Round, key: str) -> Sequence[Rewarded]:
     return [each for each in known.rewards if each.key == key] if key else known.rewards[-1:]
 
 
+class Together(NamedTuple):
+    """Several requests of one decision: all that is new of them is logged, or nothing."""
+
+    id: str
+    parts: tuple[Request, ...]
+
+    def events(self, known: Round, rules: Rules, now: float) -> list[Event]:
+        """Those of each, in their order."""
+        found: list[Event] = []
+        for part in self.parts:
+            new = part.events(known, rules, now)
+            for event in new:
+                known = known.after(event)
+            found += new
+        return found
+
+
 class Tell(NamedTuple):
     """An event that belongs to no decision."""
 

@@ -19,9 +19,11 @@ def drop_old(store: Store, before: float, keep_snapshots: int) -> bool:
         return False
     base, _ = snapshots[0]
     names = store.finished(min(base, _last_before(store, before)), AT_ONCE)
-    if names:
-        store.drop(names, base)
-    return len(names) == AT_ONCE
+    # A clock that was wrong for a while has put times in disorder.
+    old = [name for name, events in store.events_of(names).items() if events[-1].time < before]
+    if old:
+        store.drop(old, base)
+    return len(old) == AT_ONCE
 
 
 def drop_erased(store: Store, name: str) -> bool:

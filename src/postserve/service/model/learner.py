@@ -146,6 +146,8 @@ class Learner:
                 taught = self._fold(taught, self._rounds.steps(logged))
             except BaseException:
                 self._rounds.clear()  # they are ahead of the model now
+                if self._store.shared:
+                    self._taught = None  # perhaps another process leads: who does is asked again
                 raise
         if not self._asks_to_lead():  # perhaps for a while now
             return False

@@ -1,10 +1,11 @@
 """The same events given to the library: a second reading of the log, written with a policy's own verbs.
 
 It shares no line with the service's fold, so that the two can differ. `save` and `load` stand for a snapshot.
+Where events were dropped, it begins with the first snapshot that has learnt them all.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import msgspec
 from postserve import archive
 from postserve.errors import PostserveError
 from postserve.loading import load
+from postserve.policies.open_rounds import named
 from postserve.service.experiment import Experiment
 from postserve.service.log.events import (
     Activated,
@@ -39,18 +41,24 @@ class Compared(NamedTuple):
     why: str = ""
 
 
-def compared(path: Path, digests: Mapping[int, str], folder: Path) -> Compared:
-    """A log of events, replayed, against the digests of the service's snapshots, by their places."""
+def compared(
+    path: Path, digests: Mapping[int, str], folder: Path, fetch: Callable[[int, Path], None]
+) -> Compared:
+    """A log of events, replayed, against the digests of the service's snapshots, by their places.
+
+    Snapshots that cannot be made again are fetched.
+    """
     agreeing = 0
     with path.open("rb") as file:
         began = json.loads(next(file))
-        replay = Replay(began["model"], began["arms"], folder)
+        base = min(seq for seq in digests if seq >= began["base"]) if began["base"] else 0
+        replay = Replay(began["model"], began["arms"], folder, base, fetch)
         for seq, event in _events(file):
             try:
                 replay.take(seq, event)
             except PostserveError as error:
                 return Compared(agreeing, seq, f"the library refuses it: {error}")
-            if isinstance(event, Snapshot) and seq in digests:
+            if isinstance(event, Snapshot) and seq in digests and seq > base:
                 if digests[seq] != replay.digest:
                     return Compared(agreeing, seq, "the states differ there, and not at the snapshots before")
                 agreeing += 1
@@ -72,13 +80,31 @@ class _Round:
         self.served = self.z_over = self.reward_over = False
 
 
-class Replay:
-    """A policy that is told what the log has, event by event."""
+class _Deaf:
+    """Stands for a policy that cannot be taught: events that it learnt from are gone."""
 
-    def __init__(self, model: Mapping[str, Any], arms: list[str], folder: Path) -> None:
+    def _learn(self, *args: Any, **options: Any) -> None:
+        """Nothing."""
+
+    expect = observe = credit = withdraw = add_arm = _learn
+
+
+class Replay:
+    """A policy that is told what the log has, event by event; up to `base`, only which rounds are open."""
+
+    def __init__(
+        self,
+        model: Mapping[str, Any],
+        arms: list[str],
+        folder: Path,
+        base: int = 0,
+        fetch: Callable[[int, Path], None] = lambda seq, path: None,
+    ) -> None:
         experiment = msgspec.convert({**model, "arms": arms}, Experiment)
-        self.policy, self._arms, self._folder = experiment.untaught(len(arms)), list(arms), folder
-        self._z_names = [] if self.policy.dim_z is None else list(experiment.z)
+        untaught = experiment.untaught(len(arms))
+        self.policy: Any = _Deaf() if base else untaught
+        self._arms, self._folder, self._base, self._fetch = list(arms), folder, base, fetch
+        self._z_names = [] if untaught.dim_z is None else list(experiment.z)
         self._rounds: dict[str, _Round] = {}
         self._ended: set[str] = set()
         self._announced: dict[str, Any] = {}
@@ -96,9 +122,11 @@ class Replay:
                 self._arms.append(arm)
                 self.policy.add_arm()
             case Snapshot():
-                self.policy.save(self._file(seq))
-                self.policy = load(self._file(seq))
-                self._saved[seq] = dict(self._announced)
+                if seq > self._base:
+                    self.policy.save(self._file(seq))
+                if seq >= self._base:
+                    self.policy = self._load(seq)
+                self._saved[seq] = {name: self._rounds[name].z for name in self._announced}
             case Promoted(snapshot=then):
                 self._go_back(then)
         if event.id and event.id not in self._ended:
@@ -107,12 +135,29 @@ class Replay:
     def _file(self, seq: int) -> Path:
         return self._folder / f"{seq}.npz"
 
+    def _load(self, seq: int) -> Any:
+        if not self._file(seq).exists():
+            self._fetch(seq, self._file(seq))
+        return load(self._file(seq))
+
     def _go_back(self, then: int) -> None:
-        self.policy, self._announced = load(self._file(then)), dict(self._saved[then])
+        """The policy as it was, with the rounds that are open now."""
+        if isinstance(self.policy, _Deaf):
+            return
+        self.policy, now = self._load(then), self._announced
+        before, z_before = named(self.policy), self._saved[then]
         while self.policy.n_arms < len(self._arms):
             self.policy.add_arm()
-        for name in [name for name in self._announced if name in self._ended]:
-            self.policy.withdraw(*self._announced.pop(name), round_id=name)
+        for name, one in before.items():
+            if name not in now:
+                self.policy.withdraw(one.x, one.arm, round_id=name)
+        for name, (x, arm) in now.items():
+            if name not in before:
+                self.policy.expect(x, arm, round_id=name)
+            if self._z_names and (z := self._rounds[name].z) != z_before.get(name, {}):
+                self.policy.observe(x, arm, z, round_id=name)
+        kept = {name: now[name] for name in before if name in now}
+        self._announced = kept | now  # in the order in which the policy has them
 
     def _tell(self, name: str, event: Event) -> None:
         one, news = self._rounds.setdefault(name, _Round()), False

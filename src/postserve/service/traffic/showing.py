@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from postserve.client import Client
+from postserve.client.verbs import answers
 from postserve.errors import InvalidInput, ServiceUnavailable
 from postserve.service.experiment import read_experiment
 from postserve.service.serving import write_new
@@ -17,8 +18,8 @@ from postserve.service.traffic.replaying import Compared, compared
 from postserve.service.traffic.worlds import file_for, world_of
 from postserve.terminal import say
 
-READY = 600.0
-"""Seconds that a service may take to start, on a busy machine on which nothing is compiled yet."""
+ALIVE, READY = 60.0, 600.0
+"""Seconds until a service that was started answers, and is ready: a busy machine may have all to compile."""
 LINES = 20
 """Of the table, at most."""
 
@@ -40,7 +41,7 @@ def play_and_show(
     server = experiment.server
     with Client(url or f"http://{server.host}:{server.port}") as client:
         with console.status(f"waiting for {client}; the first start compiles for a minute"):
-            if not client.ready(READY):
+            if not client._run(answers("/livez", ALIVE)) or not client.ready(READY):
                 raise ServiceUnavailable(f"{client} is not ready, wanted: postserve serve {path}")
         traffic = Traffic(world, client, habits, seed)
         columns = (TextColumn("rounds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -84,7 +85,7 @@ def _compare(client: Client, folder: Path) -> Compared:
     saved = {each["snapshot"]: each["digest"] for each in client.snapshot()["snapshots"]}
     newest = max(saved)
     client.export_log(folder / "events.jsonl", "events", before=newest + 1)
-    found = compared(folder / "events.jsonl", saved, folder)
+    found = compared(folder / "events.jsonl", saved, folder, client.export_model)
     if found.differs_at is None:
         client.export_model(newest, folder / "served.npz")
         if (folder / "served.npz").read_bytes() != (folder / f"{newest}.npz").read_bytes():

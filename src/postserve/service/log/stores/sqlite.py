@@ -3,16 +3,20 @@
 import fcntl
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from postserve.service.log.events import Event, Logged, decode, encode
 from postserve.service.log.stores import BASE, Saved, StoreError, Unshared, next_step, trace_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="SqliteStore")
 STEPS = [
     """
 CREATE TABLE events (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL);
@@ -35,6 +39,29 @@ LIMIT ?
 """
 BUSY_MS = 10_000
 """How long a statement waits for another process, such as one that makes a backup."""
+
+
+@contextmanager
+def in_words_within(path: str) -> Iterator[None]:
+    """A block in which what SQLite refuses is a `StoreError`."""
+    try:
+        yield
+    except apsw.Error as error:
+        wanted = "a disk with room, and a file that nobody else changes"
+        raise StoreError(
+            f"{path} cannot be used ({type(error).__name__}: {error}), wanted {wanted}"
+        ) from error
+
+
+def in_words(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """The same for a method."""
+
+    @wraps(method)
+    def verb(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        with in_words_within(self.path):
+            return method(self, *args, **options)
+
+    return verb
 
 
 class SqliteStore(Unshared):
@@ -98,48 +125,56 @@ class SqliteStore(Unshared):
     @contextmanager
     def transaction(self) -> Iterator["SqliteTransaction"]:
         """As `Store.transaction`: SQLite lets one writer in at a time."""
-        db = self._connection
-        with _immediate(db):
-            yield SqliteTransaction(db)
+        with in_words_within(self.path), _immediate(self._connection):
+            yield SqliteTransaction(self._connection)
 
+    @in_words
     def events_of(self, ids: Iterable[str], before: int | None = None) -> dict[str, list[Event]]:
         """As `Store.events_of`."""
         return _events_of(self._connection, ids, before)
 
+    @in_words
     def read(self, after: int, most: int) -> list[Logged]:
         """As `Store.read`."""
         query = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         rows: Iterable[Any] = self._connection.execute(query, (after, most)).fetchall()
         return [Logged(seq, decode(body)) for seq, body in rows]
 
+    @in_words
     def last(self) -> int:
         """As `Store.last`."""
         return int(_value(self._connection, "SELECT coalesce(max(seq), 0) FROM events"))
 
+    @in_words
     def due(self, now: float, most: int) -> list[str]:
         """As `Store.due`."""
         query = "SELECT id FROM waits WHERE due <= ? ORDER BY due LIMIT ?"
         return [name for (name,) in self._connection.execute(query, (now, most))]
 
+    @in_words
     def save(self, saved: Saved) -> None:
         """As `Store.save`."""
         self._write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", tuple(saved))
 
+    @in_words
     def snapshots(self) -> list[tuple[int, str]]:
         """As `Store.snapshots`."""
         return list(self._connection.execute("SELECT seq, digest FROM snapshots ORDER BY seq"))
 
+    @in_words
     def snapshot(self, seq: int) -> Saved | None:
         """As `Store.snapshot`."""
         query = "SELECT seq, digest, content FROM snapshots WHERE seq = ?"
         row = self._connection.execute(query, (seq,)).fetchone()
         return None if row is None else Saved(*row)
 
+    @in_words
     def drop_snapshot(self, seq: int, unless: str) -> None:
         """As `Store.drop_snapshot`."""
         kept = "EXISTS (SELECT 1 FROM settings WHERE name = ?)"
         self._write(f"DELETE FROM snapshots WHERE seq = ? AND NOT {kept}", (seq, unless))
 
+    @in_words
     def setting(self, name: str, default: str | None = None) -> str | None:
         """As `Store.setting`."""
         if default is not None:
@@ -147,14 +182,17 @@ class SqliteStore(Unshared):
         found = _value(self._connection, "SELECT value FROM settings WHERE name = ?", (name,))
         return None if found is None else str(found)
 
+    @in_words
     def set_setting(self, name: str, value: str) -> None:
         """As `Store.set_setting`."""
         self._write("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
+    @in_words
     def finished(self, upto: int, most: int) -> list[str]:
         """As `Store.finished`."""
         return [name for (name,) in self._connection.execute(FINISHED, (upto, upto, most))]
 
+    @in_words
     def drop(self, ids: Iterable[str], base: int) -> None:
         """As `Store.drop`; what was there is overwritten."""
         db = self._connection
@@ -169,6 +207,7 @@ class SqliteStore(Unshared):
             before = int(_value(db, "SELECT value FROM settings WHERE name = ?", (BASE,)) or 0)
             db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (BASE, str(max(before, base))))
 
+    @in_words
     def backup(self, path: str | Path) -> None:
         """Copy the whole log to another file, which must not be there yet, while this one is in use."""
         if Path(path).exists():
@@ -178,9 +217,14 @@ class SqliteStore(Unshared):
         part = f"{path}.part"
         Path(part).unlink(missing_ok=True)
         target = apsw.Connection(part)
-        with target.backup("main", self._connection, "main") as copy:
-            copy.step(-1)  # all in one reading, which no writer disturbs
-        target.close()
+        try:
+            with target.backup("main", self._connection, "main") as copy:
+                copy.step(-1)  # all in one reading, which no writer disturbs
+        except apsw.Error:
+            Path(part).unlink()
+            raise
+        finally:
+            target.close()
         Path(part).rename(path)
 
     def close(self) -> None:
