@@ -223,7 +223,9 @@ def test_an_id_that_is_gone_is_not_used_again(make: Make) -> None:
         play.learn()
         play.engine.store.drop(["d"], 1)
         for future in (play.engine.decide(X, name="d"), play.engine.reward("d", 1.0)):
-            with pytest.raises(Conflict, match="'d' is kept no more, wanted another id"):
+            with pytest.raises(
+                Conflict, match="'d' was erased, or was dropped with old ones, wanted another id"
+            ):
                 play.done(future)
 
 

@@ -125,7 +125,8 @@ class Writer:
                 try:
                     is_gone = request.id in gone or rounds[request.id].erased
                     if is_gone and not isinstance(request, Erase):
-                        raise Conflict(f"decision {request.id!r:.60} is kept no more, wanted another id")
+                        got = f"decision {request.id!r:.60} was erased, or was dropped with old ones"
+                        raise Conflict(f"{got}, wanted another id")
                     new = request.events(rounds[request.id], rules, now)
                 except (Conflict, InvalidInput) as refused:
                     answers.append(refused)
