@@ -1,19 +1,23 @@
 """Where parts of the service meet: repetitions and arms that came and went, shadows, erasures, batches."""
 
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.service.playing import Clock, X, Z, experiment, playing
 from tests.service.test_faults import Failing
 from tests.service.wires import Wire, serving
 
-from postserve.errors import InvalidInput
+from postserve.errors import InvalidInput, StateMismatch
 from postserve.service import rehearsing
 from postserve.service.engine import began_with
 from postserve.service.log.requests import Conflict
 from postserve.service.log.retention import drop_erased, drop_old
-from postserve.service.log.stores import Saved
+from postserve.service.log.stores import Saved, StoreError
 from postserve.service.log.stores.memory import MemoryStore
+from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model.fold import loaded
 from postserve.service.rebuild import rebuild
 from postserve.service.traffic.replaying import Replay
 
@@ -177,3 +181,25 @@ def test_a_rebuild_begins_anew_if_something_is_erased_meanwhile() -> None:
                 assert drop_erased(store, "a")
 
         assert rebuild(one, store, erase).differs_at is None
+
+
+def test_what_is_damaged_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with playing(experiment(), SqliteStore(path)) as play:
+        play.decide("a")
+        play.done(play.engine.snapshot())
+        play.learn()
+        seq = play.engine.store.snapshots()[0][0]
+        saved = play.engine.store.snapshot(seq)
+        assert saved is not None
+        with pytest.raises(StateMismatch, match="the arms of the snapshot"):
+            loaded(saved._replace(content=saved.content.replace(b'"short"', b'"shorT"', 1)))
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE events SET body = '{' WHERE seq = 1")
+    db.close()
+    store = SqliteStore(path)
+    with pytest.raises(StoreError, match="event 1 cannot be read"):
+        store.read(0, 10)
+    with pytest.raises(StoreError, match="an event of 'a' cannot be read"):
+        store.events_of(["a"])
+    store.close()

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from inspect import Parameter
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -17,7 +18,7 @@ from postserve.linalg.level import LevelModels
 from postserve.linalg.pending import PendingModels, announce, announce_all, withdraw
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
-from postserve.state import Stored
+from postserve.state import Stored, constructor_arguments
 from postserve.types import ArmRadius, Ball, Exploration, FloatArray, IntArray, Intercept, Model, Ridge
 from postserve.validation import has_level, intercept_option, number, one_of, one_of_or_number, vector
 
@@ -358,7 +359,8 @@ class ArmModels:
 def check_options(policy: object, options: Mapping[str, Any]) -> None:
     """Raise in the policy's name if it has no such option."""
     if unknown := [name for name in options if name not in DEFAULTS]:
-        wanted = ", ".join(DEFAULTS)
+        has = constructor_arguments(type(policy)).items()
+        wanted = ", ".join(name for name, default in has if default is not Parameter.empty)
         raise TypeError(f"{type(policy).__name__} has no option {', '.join(unknown)}, wanted {wanted}")
 
 

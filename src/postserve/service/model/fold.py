@@ -4,6 +4,7 @@ A round is announced when it is served (`expect`), its map learns as parts of z 
 the reward is settled (`credit`), and where nothing comes of it, it is taken back (`withdraw`).
 """
 
+import hashlib
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from postserve import archive
+from postserve.errors import StateMismatch
 from postserve.loading import load
 from postserve.policies import open_rounds
 from postserve.policies.open_round import OpenRound
@@ -50,6 +52,7 @@ class Model(NamedTuple):
     def dump(self) -> Saved:
         """The model as bytes: a line of JSON, and the policy's state file."""
         head = {"arms": list(self.arms), "retired": sorted(self.retired), "skipped": self.skipped}
+        head["proof"] = _proof(head)
         content, file = content_of(self.policy), io.BytesIO()
         archive.write(file, content)
         return Saved(
@@ -62,11 +65,19 @@ def loaded(saved: Saved) -> Model:
     """The model from its bytes."""
     line, _, state = saved.content.partition(b"\n")
     head = json.loads(line)
+    if head.pop("proof", wanted := _proof(head)) != wanted:
+        raise StateMismatch("the arms of the snapshot are not those that were saved, wanted another snapshot")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.npz"
         path.write_bytes(state)
         policy = load(path)
     return Model(policy, saved.seq, numbered(head["arms"]), frozenset(head["retired"]), head["skipped"])
+
+
+def _proof(head: Mapping[str, Any]) -> str:
+    """A digest of what is beside the policy, which has one of its own."""
+    told = {name: value for name, value in head.items() if name != "proof"}
+    return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def numbered(arms: Iterable[str]) -> dict[str, int]:

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from postserve.errors import PostserveError
-from postserve.service.log.events import Event, Logged
+from postserve.service.log.events import Event, Logged, decode
 
 BASE = "base"
 """The setting that says from which snapshot on the log is whole: before it, events were dropped."""
@@ -14,6 +16,16 @@ BASE = "base"
 
 class StoreError(PostserveError):
     """The store cannot be used: what it has is not what this service wrote, or it cannot be reached."""
+
+
+def read_event(body: str, place: str) -> Event:
+    """An event as it was kept."""
+    try:
+        return decode(body)
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"{place} cannot be read ({error}), wanted as it was written: a backup has it"
+        ) from error
 
 
 class Saved(NamedTuple):

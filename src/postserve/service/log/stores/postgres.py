@@ -10,8 +10,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from postserve.service.log.events import Event, Logged, decode, encode
-from postserve.service.log.stores import BASE, Saved, StoreError, next_step, trace_of
+from postserve.service.log.events import Event, Logged, encode
+from postserve.service.log.stores import BASE, Saved, StoreError, next_step, read_event, trace_of
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
@@ -175,7 +175,9 @@ class PostgresStore:
     def read(self, after: int, most: int) -> list[Logged]:
         """As `Store.read`."""
         query = "SELECT seq, body FROM events WHERE seq > %s ORDER BY seq LIMIT %s"
-        return [Logged(seq, decode(body)) for seq, body in self._run(query, (after, most))]
+        return [
+            Logged(seq, read_event(body, f"event {seq}")) for seq, body in self._run(query, (after, most))
+        ]
 
     def last(self) -> int:
         """As `Store.last`."""
@@ -345,7 +347,7 @@ def _events_of(wanted: list[str], before: int | None) -> tuple[str, Sequence[Any
 def _by_id(wanted: list[str], rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Event]]:
     found: dict[str, list[Event]] = {name: [] for name in wanted}
     for name, body in rows:
-        found[name].append(decode(body))
+        found[name].append(read_event(body, f"an event of {name!r:.60}"))
     return found
 
 

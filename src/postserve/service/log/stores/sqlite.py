@@ -11,8 +11,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from postserve.service.log.events import Event, Logged, decode, encode
-from postserve.service.log.stores import BASE, Saved, StoreError, Unshared, next_step, trace_of
+from postserve.service.log.events import Event, Logged, encode
+from postserve.service.log.stores import BASE, Saved, StoreError, Unshared, next_step, read_event, trace_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -138,7 +138,7 @@ class SqliteStore(Unshared):
         """As `Store.read`."""
         query = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         rows: Iterable[Any] = self._connection.execute(query, (after, most)).fetchall()
-        return [Logged(seq, decode(body)) for seq, body in rows]
+        return [Logged(seq, read_event(body, f"event {seq}")) for seq, body in rows]
 
     @in_words
     def last(self) -> int:
@@ -290,7 +290,11 @@ def _events_of(db: apsw.Connection, ids: Iterable[str], before: int | None) -> d
     query = "SELECT body FROM events WHERE id = ? AND id <> ''"
     query += " ORDER BY seq" if before is None else " AND seq < ? ORDER BY seq"
     rest = () if before is None else (before,)
-    return {name: [decode(body) for (body,) in db.execute(query, (name, *rest))] for name in ids}
+    found: dict[str, Iterable[Any]] = {name: db.execute(query, (name, *rest)).fetchall() for name in ids}
+    return {
+        name: [read_event(body, f"an event of {name!r:.60}") for (body,) in rows]
+        for name, rows in found.items()
+    }
 
 
 def _value(db: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> Any:
