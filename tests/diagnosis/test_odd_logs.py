@@ -71,6 +71,22 @@ def test_arms_that_were_always_served_though_propensities_say_half() -> None:
     assert not list(objections.selection(sample_of(log.changed(propensities=1.0))))
 
 
+def test_rare_draws_that_did_not_happen_are_no_objection() -> None:
+    """A log with little exploration, drawn as its propensities say."""
+    rng, n = np.random.default_rng(0), 400
+    x, rare = rng.normal(size=(n, 5)), 0.05 / 3.0
+    for _ in range(40):
+        best = (x[:, 0] > 0.0).astype(int)
+        chances = np.full((n, 3), rare)
+        chances[np.arange(n), best] += 0.95
+        arms = (chances.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1)
+        log = log_of(
+            x=x, arms=arms, arm_names=["a", "b", "c"], propensities=chances[np.arange(n), arms],
+            all_propensities=chances,
+        )  # fmt: skip
+        assert not list(objections.selection(sample_of(log)))
+
+
 def test_a_copy_of_a_reward_with_long_tails_is_found() -> None:
     rewards = np.random.default_rng(0).standard_t(2.0, size=400)
     z = np.c_[2.0 * rewards - 1.0, log_of().z[:, 0]]

@@ -253,3 +253,22 @@ def _a() -> Any:
     import polars as pl
 
     return pl.lit("a")
+
+
+def test_an_arm_without_a_reward_has_support_where_its_propensity_is_known() -> None:
+    """By ratios alone; a model of the arm's rewards cannot be fitted."""
+    n = 60
+    arms, rng = np.arange(n) % 2, np.random.default_rng(0)
+    log = LoggedRounds(
+        x=np.ones((n, 1)), z=np.empty((n, 0)), arms=arms, rewards=rng.normal(size=n),
+        propensities=np.full(n, 0.49), all_propensities=np.tile([0.49, 0.49, 0.02], (n, 1)),
+        arm_names=["a", "b", "c"],
+    )  # fmt: skip
+    evaluate(RandomPolicy(3), log, estimator="ips")
+    evaluate(RandomPolicy(3), log, estimator="snips")
+    unknown = np.tile([0.49, 0.49, 0.02], (n, 1))
+    unknown[3] = np.nan
+    cases: Any = [(log, "dr"), (log, "dm"), (log.changed(all_propensities=unknown), "snips")]
+    for changed, modelled in cases:
+        with pytest.raises(NoSupport, match="no reward of arm 'c' is in the log"):
+            evaluate(RandomPolicy(3), changed, estimator=modelled)

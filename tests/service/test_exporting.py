@@ -1,6 +1,7 @@
 """The log as others read it: what a round is in it, and that evaluations and diagnoses take it."""
 
 import json
+import socket
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -230,4 +231,15 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
         run = CliRunner().invoke(app, ["export", str(file), str(tmp_path / target)])
         assert run.exit_code == 2
         assert message in run.output.replace("\n", " ")
-        assert not (tmp_path / target).exists()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["lessons.toml"]  # and no empty log
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "lessons.toml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file.write_text(f'{FILE}[store]\npath = "log.sqlite"\n[server]\nport = {port}\n')
+        run = CliRunner().invoke(app, ["serve", str(file)])
+    assert run.exit_code == 2
+    assert f"127.0.0.1:{port} cannot be used" in run.output.replace("\n", " ")
+    assert not (tmp_path / "log.sqlite").exists()

@@ -152,7 +152,8 @@ def selection(sample: Sample) -> Iterator[Objection]:
         squares = terms**2  # around the mean that there is if all is well, which is 0
         if rounds.all_propensities is not None:  # their expectation: rare draws may not have happened
             p = rounds.all_propensities[:, arm]
-            squares = (np.where(p > 0.0, 1.0 - p, 0.0) / np.where(p > 0.0, p, 1.0))[:, None] * x**2
+            variances = np.where(p > 0.0, 1.0 - p, 0.0) / np.where(p > 0.0, p, 1.0)
+            squares = np.where(np.isnan(p)[:, None], squares, variances[:, None] * x**2)
         error = np.sqrt(squares.mean(axis=0) / len(x))
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)

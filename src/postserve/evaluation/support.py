@@ -87,7 +87,7 @@ class Lacking:
             self._of_arm[arm].clear()
         plays = chances > TOLERANCE
         if self._by_ratios and log.all_propensities is not None:
-            plays &= log.all_propensities <= 0.0
+            plays &= ~(log.all_propensities > 0.0)  # 0, or not known
         for arm in np.flatnonzero(~self._seen):
             self._of_arm[arm].append(self._rounds + np.flatnonzero(plays[:, arm]))
         mine = chances[np.arange(len(log)), log.arms]
