@@ -1,11 +1,10 @@
 """The HTTP edge: one function per verb, and the table of them."""
 
 import asyncio
-import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,17 +14,29 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, compile_path
 
-from postserve.errors import InvalidInput, PostserveError
+from postserve.errors import PostserveError
 from postserve.service.edge.access import Gate
+from postserve.service.edge.answering import (
+    STATUS,
+    content_of,
+    converted,
+    decoded,
+    done,
+    failure,
+    fields_of,
+    json_response,
+    learnt,
+    outcome_out,
+    parameter,
+    refusal,
+    refuse_unless_ready,
+    until_learnt,
+)
 from postserve.service.edge.metrics import Metrics
 from postserve.service.edge.openapi import document
 from postserve.service.edge.routing import (
     COMMITS,
-    JSON,
-    PARAMETERS,
-    Failed,
     NotFound,
-    TooLarge,
     Verb,
     status_of_error,
 )
@@ -52,7 +63,6 @@ from postserve.service.edge.wire import (
     RoundOut,
     SnapshotOut,
     round_out,
-    status_of,
 )
 from postserve.service.engine import Engine
 from postserve.service.exporting import FORMATS, exported, span
@@ -60,19 +70,11 @@ from postserve.service.log.replies import Answer
 from postserve.service.log.requests import Conflict
 from postserve.service.log.retention import drop_erased
 from postserve.service.log.rounds import round_of
-from postserve.service.log.stores import StoreError
 from postserve.service.log.writer import Unavailable
 from postserve.service.tally import NO_VERB
 
-log = logging.getLogger("postserve.service")
 SLICE = 10
 """Events of a batch that wait for their commit at the same time, at most."""
-encode = msgspec.json.Encoder().encode
-T = TypeVar("T")
-STATUS = "postserve.status"
-"""Where a request keeps the status of its answer, if that is not 200."""
-LEARNT_SOON = 5.0
-"""Seconds in which what was accepted is learnt, where all is well."""
 
 
 def make_app(engine: Engine) -> Starlette:
@@ -80,7 +82,7 @@ def make_app(engine: Engine) -> Starlette:
     watched, gate = Metrics(engine), Gate(engine.experiment.keys, engine.experiment.server.most_per_second)
     app = Starlette(
         routes=[Route(verb.route, _endpoint(engine, gate, verb), methods=[verb.method]) for verb in VERBS],
-        exception_handlers={HTTPException: _no_route, Exception: _failure},
+        exception_handlers={HTTPException: _no_route, Exception: failure},
     )
     app.state.engine, app.state.metrics = engine, watched
     app.router.redirect_slashes = False
@@ -91,7 +93,7 @@ def _endpoint(engine: Engine, gate: Gate, verb: Verb) -> Callable[[HttpRequest],
     """How a verb is answered: who asks and what, and then the function of the verb."""
     role, handler, body, query = verb.role, verb.handler, verb.body, verb.query
     decode = msgspec.json.Decoder(Any if body is None else body).decode
-    wanted = f"wanted an object with {_fields(body)}"
+    wanted = f"wanted an object with {fields_of(body)}"
     statuses, seconds = engine.tally.statuses[verb.name], engine.tally.seconds[verb.name]
 
     async def counted(request: HttpRequest) -> Response:
@@ -105,26 +107,26 @@ def _endpoint(engine: Engine, gate: Gate, verb: Verb) -> Callable[[HttpRequest],
         try:
             if role is not None:
                 gate.admit(request.headers.get("authorization"), role)
-                _refuse_unless_ready(engine)
+                refuse_unless_ready(engine)
             if body is not None:
-                content = await _content(engine, request)
-                found = await handler(engine, request, _decoded(decode, content, wanted))
+                content = await content_of(engine, request)
+                found = await handler(engine, request, decoded(decode, content, wanted))
             elif query is not None:
-                found = await handler(engine, request, _converted(dict(request.query_params), query))
+                found = await handler(engine, request, converted(dict(request.query_params), query))
             else:
                 found = await handler(engine, request)
         except ClientDisconnect:
             return Response(status_code=400)  # which nobody reads
         except Exception as error:
-            return _refusal(error)
-        return found if isinstance(found, Response) else _json(found, request.scope.get(STATUS, 200))
+            return refusal(error)
+        return found if isinstance(found, Response) else json_response(found, request.scope.get(STATUS, 200))
 
     return counted
 
 
 async def decide(engine: Engine, request: HttpRequest, asked: DecideIn) -> DecideOut:
     """Choose an arm."""
-    answer = await _done(engine.decide(asked.context, asked.eligible, asked.id, deferred=asked.deferred))
+    answer = await done(engine.decide(asked.context, asked.eligible, asked.id, deferred=asked.deferred))
     decided = answer.round.decided
     assert decided is not None
     return DecideOut(
@@ -140,25 +142,25 @@ async def decide(engine: Engine, request: HttpRequest, asked: DecideIn) -> Decid
 
 async def context(engine: Engine, request: HttpRequest, asked: ContextIn) -> OutcomeOut:
     """z came, all of it or some."""
-    name = _parameter(request, "id")
-    return _outcome(engine, name, await _done(engine.follow(name, asked.z)))
+    name = parameter(request, "id")
+    return outcome_out(engine, name, await done(engine.follow(name, asked.z)))
 
 
 async def reward(engine: Engine, request: HttpRequest, asked: RewardIn) -> OutcomeOut:
     """A reward came."""
-    name = _parameter(request, "id")
-    return _outcome(engine, name, await _done(engine.reward(name, asked.reward, asked.key)))
+    name = parameter(request, "id")
+    return outcome_out(engine, name, await done(engine.reward(name, asked.reward, asked.key)))
 
 
 async def activate(engine: Engine, request: HttpRequest) -> OutcomeOut:
     """What was decided is shown."""
-    name = _parameter(request, "id")
-    return _outcome(engine, name, await _done(engine.activate(name)))
+    name = parameter(request, "id")
+    return outcome_out(engine, name, await done(engine.activate(name)))
 
 
 async def decision(engine: Engine, request: HttpRequest) -> RoundOut:
     """All that is known of a decision."""
-    name = _parameter(request, "id")
+    name = parameter(request, "id")
     known = round_of((await asyncio.to_thread(engine.store.events_of, [name]))[name])
     if not known.first or known.erased:
         raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
@@ -167,11 +169,11 @@ async def decision(engine: Engine, request: HttpRequest) -> RoundOut:
 
 async def erase(engine: Engine, request: HttpRequest) -> ErasedOut:
     """Forget a decision: its events go, once a snapshot has learnt that nothing more comes of it."""
-    name = _parameter(request, "id")
-    await _done(engine.erase(name))
+    name = parameter(request, "id")
+    await done(engine.erase(name))
     if not (await asyncio.to_thread(engine.store.events_of, [name]))[name]:
         raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
-    await _until_learnt(engine, engine.snapshot())
+    await until_learnt(engine, engine.snapshot())
     gone = await asyncio.to_thread(drop_erased, engine.store, name)
     if not gone:
         request.scope[STATUS] = 202
@@ -185,10 +187,10 @@ async def events(engine: Engine, request: HttpRequest, asked: BatchIn) -> BatchO
     for start in range(0, len(asked.events), at_once):  # a batch alone is no overload
         some = asked.events[start : start + at_once]
         submitted = [_submitted(engine, each) for each in some]
-        await asyncio.gather(*map(_done, submitted), return_exceptions=True)
+        await asyncio.gather(*map(done, submitted), return_exceptions=True)
         for each, future in zip(some, submitted, strict=True):
             try:
-                kept = _outcome(engine, each.id, await _done(future))
+                kept = outcome_out(engine, each.id, await done(future))
                 results.append(BatchedOut(id=each.id, status=kept.status, repeated=kept.repeated))
             except COMMITS:
                 raise  # nothing is wrong with the batch, and all of it may be repeated
@@ -216,15 +218,15 @@ async def arms(engine: Engine, request: HttpRequest) -> ArmsOut:
 
 async def add_arm(engine: Engine, request: HttpRequest, asked: ArmIn) -> ArmsOut:
     """An arm can be served from now on."""
-    return await _learnt(engine, engine.add_arm(asked.arm), arms, request)
+    return await learnt(engine, engine.add_arm(asked.arm), arms, request)
 
 
 async def retire_arm(engine: Engine, request: HttpRequest) -> ArmsOut:
     """An arm is served no more."""
-    arm = _parameter(request, "arm")
+    arm = parameter(request, "arm")
     if arm in engine.model.retired:  # it is a repetition
         return await arms(engine, request)
-    return await _learnt(engine, engine.retire_arm(arm), arms, request)
+    return await learnt(engine, engine.retire_arm(arm), arms, request)
 
 
 async def export_log(engine: Engine, request: HttpRequest, query: LogQuery) -> Response:
@@ -249,17 +251,17 @@ async def models(engine: Engine, request: HttpRequest) -> ModelsOut:
 
 async def snapshot(engine: Engine, request: HttpRequest) -> ModelsOut:
     """Save the model now."""
-    return await _learnt(engine, engine.snapshot(), models, request)
+    return await learnt(engine, engine.snapshot(), models, request)
 
 
 async def promote(engine: Engine, request: HttpRequest, asked: PromoteIn) -> ModelsOut:
     """Let a snapshot decide from now on."""
-    return await _learnt(engine, await asyncio.to_thread(engine.promote, asked.snapshot), models, request)
+    return await learnt(engine, await asyncio.to_thread(engine.promote, asked.snapshot), models, request)
 
 
 async def export(engine: Engine, request: HttpRequest) -> Response:
     """A snapshot's policy, as a file that `postserve.load` reads."""
-    seq = _parameter(request, "snapshot")
+    seq = parameter(request, "snapshot")
     saved = await asyncio.to_thread(engine.store.snapshot, seq)
     if saved is None:
         raise NotFound(f"there is no snapshot {seq}, wanted one that /v1/models names")
@@ -289,7 +291,7 @@ async def live(engine: Engine, request: HttpRequest) -> LiveOut:
 
 async def ready(engine: Engine, request: HttpRequest) -> ReadyOut:
     """Kernels are compiled, and the log was learnt."""
-    _refuse_unless_ready(engine)
+    refuse_unless_ready(engine)
     return ReadyOut(version=engine.model.seq)
 
 
@@ -332,96 +334,6 @@ VERBS = [
 """All verbs, in the order in which a request is matched: an id may end like the path of a verb."""
 
 
-# How they do it
-
-
-def _refuse_unless_ready(engine: Engine) -> None:
-    if not engine.ready:
-        raise Unavailable("the service is starting or stopping, wanted a little patience")
-
-
-async def _content(engine: Engine, request: HttpRequest) -> bytes:
-    """The request's body, of the size that is wanted."""
-    most, content = engine.experiment.server.most_bytes, bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > most:
-            raise TooLarge(f"the body has more than {most:,} bytes, wanted at most that")
-    return bytes(content)
-
-
-def _decoded(decode: Callable[[bytes], Any], content: bytes, wanted: str) -> Any:
-    """The body's content, with the fields that are wanted."""
-    try:
-        return decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"the body is not what is wanted: {error}; {wanted}") from error
-
-
-def _fields(body: Any) -> str:
-    """The names of a body's fields, for messages."""
-    names = (field.encode_name for field in (() if body is None else msgspec.structs.fields(body)))
-    return ", ".join(names)
-
-
-def _parameter(request: HttpRequest, name: str) -> Any:
-    """What stands in the path."""
-    return _converted(request.path_params[name], PARAMETERS[name], f"{name} in the path")
-
-
-def _converted(given: Any, kind: Any, what: str = "the query") -> Any:
-    try:
-        return msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{what} is not what is wanted: {error}") from error
-
-
-async def _done(future: "Future[Answer]") -> Answer:
-    return await asyncio.wrap_future(future)
-
-
-async def _learnt(
-    engine: Engine,
-    future: "Future[Answer]",
-    then: Callable[[Engine, HttpRequest], Awaitable[T]],
-    request: HttpRequest,
-) -> T:
-    """Wait until what was committed is learnt, too; 202 if the model of this process has it not soon."""
-    if not await _until_learnt(engine, future):
-        request.scope[STATUS] = 202
-    return await then(engine, request)
-
-
-async def _until_learnt(engine: Engine, future: "Future[Answer]") -> bool:
-    await _done(future)
-    last = await asyncio.to_thread(engine.store.last)
-    end = time.monotonic() + LEARNT_SOON
-    while (late := engine.model.seq < last) and time.monotonic() < end:
-        await asyncio.sleep(0.02)  # threads are for the store
-    return not late
-
-
-def _outcome(engine: Engine, name: str, answer: Answer) -> OutcomeOut:
-    status = status_of(answer.round, tuple(engine.experiment.z))
-    return OutcomeOut(id=name, status=status, repeated=not answer.changed)
-
-
-def _refusal(error: Exception) -> Response:
-    code, word = status_of_error(error)
-    if code == 500:
-        raise error  # for the server's log, without a word of it to the caller
-    message = str(error)
-    if isinstance(error, StoreError):  # which may say where the store is
-        log.warning("the store failed: %s", error)
-        message = "the store does not answer, wanted one that does; the request may be repeated"
-    response = _json(ErrorOut(error=word, message=message), code)
-    if code in (429, 503):
-        response.headers["Retry-After"] = "1"
-    if code == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    return response
-
-
 def _no_route(request: HttpRequest, error: Exception) -> Response:
     """There is no such path, or it has no such verb."""
     path = request.scope["path"]
@@ -429,22 +341,8 @@ def _no_route(request: HttpRequest, error: Exception) -> Response:
     matching = list(dict.fromkeys(fitting))
     request.app.state.engine.tally.statuses[NO_VERB][405 if matching else 404] += 1
     if not matching:
-        return _refusal(NotFound(f"there is no path {path!r:.60}, wanted one that /openapi.json names"))
+        return refusal(NotFound(f"there is no path {path!r:.60}, wanted one that /openapi.json names"))
     said = f"{path!r:.60} has no {request.method:.20}, wanted {' or '.join(matching)}"
-    response = _json(ErrorOut(error="wrong_method", message=said), 405)
+    response = json_response(ErrorOut(error="wrong_method", message=said), 405)
     response.headers["Allow"] = ", ".join(matching)
     return response
-
-
-def _failure(request: HttpRequest, error: Exception) -> Response:
-    """The server logs the error; the caller is told that there was one."""
-    code, word = status_of_error(Failed())
-    request.app.state.engine.tally.statuses[NO_VERB][code] += 1
-    said = "the service failed at this request, its log says why; wanted a service without a mistake"
-    response = _json(ErrorOut(error=word, message=said), code)
-    response.headers["Connection"] = "close"  # as the server does after a failure
-    return response
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(encode(value) + b"\n", status, media_type=JSON)  # as a terminal wants it
