@@ -57,7 +57,7 @@ class Store(_Table, frozen=True):
     path: str = "postserve.sqlite"
     schema: Annotated[str, Meta(pattern="^(?!pg_)[a-z_][a-z0-9_]{0,62}$")] | None = None
     """Of the tables, in Postgres; named after the experiment if it is not said."""
-    snapshot_every: Annotated[int, Meta(ge=1)] = 10_000
+    snapshot_every: Annotated[int, Meta(ge=1)] = 50_000
     keep_snapshots: Annotated[int, Meta(ge=1)] = 10
     keep_events: str | None = None
     """How long the events of closed decisions are kept; for ever if it is not said."""
