@@ -15,6 +15,7 @@ from postserve.context_maps.running_mean import RunningMean
 from postserve.context_maps.sklearn import SklearnMap
 from postserve.context_maps.staged import StagedMap
 from postserve.errors import InvalidInput
+from postserve.linalg.prior import FIRST_REFIT
 from postserve.protocols import (
     ContextMap,
     Forgets,
@@ -273,14 +274,18 @@ def widened(spread: FloatArray, variance: FloatArray, pairs: float, dim_x: int) 
     They are the arm's own on average, in units of s, s² the `variance` of all z so far, or if these are less,
     what n = `pairs` z can tell. s² bounds how far phi varies and the noise of z, so before the first z it is
     s². A regression on p = dim_x + 1 inputs whose prior and whose noise have variance s² is left with
-    s² p/(n + p), and one that starts from the mean of its own z with s² (1 + 1/n) p/(n + p).
+    s² p/(n + p), and one that starts from the mean of its own z with s² (1 + 1/n) p/(n + p). Before it has
+    learnt how large the noise is, it follows its z closely: at a new x it then has the noise of z times
+    n/(p - n) for n < p and p/(n - p) for n > p, roughly, where in place of a difference d we take d + 1.
 
-    >>> [widened(np.array([[0.0, 0.1]]), np.array([1.0, 4.0]), n, dim_x=3).round(2).tolist() for n in (0, 4)]
-    [[[1.0, 2.0]], [[0.79, 1.58]]]
+    >>> [widened(np.array([[0.0, 0.1]]), np.array([1.0, 4.0]), n, dim_x=3).round(2).tolist() for n in (0, 9)]
+    [[[1.0, 2.0]], [[0.58, 1.17]]]
     """
     inputs = dim_x + 1.0
     own_level = 1.0 / max(pairs, 1.0) if pairs else 0.0
     least = (1.0 + own_level) * inputs / (pairs + inputs)
+    if pairs < max(FIRST_REFIT, inputs + 1.0):
+        least = max(least, min(pairs, inputs) / (abs(pairs - inputs) + 1.0))
     scale = np.sqrt(variance)
     with np.errstate(over="ignore"):  # so far from all pairs nothing is known
         own = lengths(spread / np.where(scale > 0.0, scale, np.inf)) / math.sqrt(len(variance))

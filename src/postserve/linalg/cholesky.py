@@ -9,8 +9,8 @@ from postserve.linalg.kernels.cholesky import LANES, PANEL
 from postserve.types import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
-AT_ONCE = 2**20
-"""Numbers in the matrices that are factorised at once, which need room for two more of each."""
+AT_ONCE = 2**16
+"""Numbers in the matrices that are factorised at once: with their roots they should stay in the cache."""
 
 
 class Factor(NamedTuple):
@@ -60,11 +60,16 @@ def factorise_all(grams: FloatArray, ridge: FloatArray, rights: FloatArray) -> F
     """
     n, dim = len(grams), len(ridge)
     inverses, solutions, log_dets = np.empty((n, dim, dim)), np.zeros(rights.shape), np.zeros(n)
-    at_once = max(1, AT_ONCE // max(dim * dim, 1))
-    for some in (slice(start, start + at_once) for start in range(0, n if dim else 0, at_once)):
-        matrices, roots = grams[some].copy(), np.empty(grams[some].shape)
+    if not n or not dim:  # without dimensions all inputs are 0
+        return Factors(inverses, solutions, log_dets)
+    at_once = max(1, min(n, AT_ONCE // (dim * dim)))
+    scratch, buffers = _scratch(dim), np.empty((2, at_once, dim, dim))
+    for start in range(0, n, at_once):
+        some = slice(start, start + at_once)
+        matrices, roots = buffers[:, : len(grams[some])]
+        matrices[:] = grams[some]
         matrices.reshape(-1, dim * dim)[:, :: dim + 1] += ridge
-        kernels.cholesky_inverses(matrices, *_scratch(dim), roots, inverses[some], log_dets[some])
+        kernels.cholesky_inverses(matrices, *scratch, roots, inverses[some], log_dets[some])
         roots[np.isnan(log_dets[some])] = 0.0
         solutions[some] = (rights[some] @ roots.mT) @ roots
     for i in np.flatnonzero(np.isnan(log_dets)):

@@ -45,8 +45,9 @@ def settings(size: Size) -> dict[str, str]:
         f"{p.GUESS_ERROR} in a random direction; pending: rounds whose feedback is out count in the widths",
         "shows": f"{shows.past} past shows with {PAST_LISTENERS} listeners each give every prior; "
         f"{shows.alive} are alive, one enters and one leaves each day, {shows.decisions} decisions a day, "
-        f"{shows.days} days; z is the first day and the first week's sum, known after a week, the reward "
-        f"all {DAYS} days; there is no x",
+        f"{shows.days} days; the reward is all {DAYS} days; there is no x. Ours is told the first day and "
+        "the first week's sum after a week, or the whole trace in stages, which end on days "
+        f"{', '.join(map(str, a.ENDS))}: these were chosen on 24 other catalogues",
         "filter": "a Gaussian belief about each show's daily means, taught by the days known of each trace, "
         "with Thompson sampling on their sum; with half the spread, its standard deviations are halved, "
         "which was chosen because it is better here",

@@ -101,7 +101,7 @@ def _anchor(study: Study) -> list[Claim]:
             f"difference is {off:+.2f} ± {off_error:.2f}.",
             off < -2.0 * off_error,
         ),
-        *(_beside(study, other) for other in (a.HALF.contender, a.AUTO.contender)),
+        *(_beside(study, other) for other in (a.HALF.contender, a.OURS_WEEK.contender, a.AUTO.contender)),
     ]
 
 
