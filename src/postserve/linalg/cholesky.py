@@ -9,7 +9,7 @@ from postserve.linalg.kernels.cholesky import LANES, PANEL
 from postserve.types import FloatArray
 
 EPS = float(np.finfo(np.float64).eps)
-AT_ONCE = 2**16
+AT_ONCE = 2**14
 """Numbers in the matrices that are factorised at once: with their roots they should stay in the cache."""
 
 

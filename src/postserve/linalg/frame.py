@@ -22,6 +22,7 @@ import numpy.typing as npt
 from postserve.linalg import forms
 from postserve.linalg.evidence import Units, or_zero
 from postserve.linalg.kernels import models as kernels
+from postserve.linalg.kernels.frame import POSSIBLE, bound_gram, move_grams
 from postserve.linalg.kernels.models import (
     DENSE_COUNT,
     LEVEL_SIZE,
@@ -44,8 +45,6 @@ CONSTANT = 1e-13
 """A variance below this share of the mean square is rounding: the column is constant."""
 FAR = 100.0
 """If the square of an offset is so many variances, the origin moves to the centre: it costs digits."""
-POSSIBLE = 1e-6
-"""How far sums may be out of bounds by rounding that does no harm."""
 
 
 @dataclass(frozen=True)
@@ -345,33 +344,28 @@ def moved(
 
     The last column of u is the constant.
     """
-    delta, epsilon = shift
+    (delta, epsilon), dim = shift, gram.shape[-1]
     n, s = gram[..., -1:, -1:], gram[..., -1:, :]
     squares = squares + epsilon * (epsilon * n[..., 0] - 2.0 * moment[..., -1])
     moment = moment - epsilon[:, None] * s
     moment = moment - moment[..., -1:] * delta
-    along = delta[:, None] * s
-    gram = gram - along - along.mT + n * (delta[:, None] * delta)
-    return possible_gram(gram), moment, np.maximum(squares, 0.0)
+    gram = gram.copy()
+    move_grams(gram.reshape(-1, dim, dim), delta, np.empty(dim), np.empty(dim))
+    return gram, moment, np.maximum(squares, 0.0)
 
 
 def possible_gram(gram: FloatArray) -> FloatArray:
-    """Each gram as it is, except for entries that no rows can have: |S_ij|² <= S_ii S_jj, and S_ii >= 0.
+    """A gram as it is, except for entries that no rows can have: |S_ij|² <= S_ii S_jj, and S_ii >= 0.
 
     Where sums were subtracted, what is left of an entry may be the rounding of what it was.
     """
-    roots = _roots(gram)
-    return _at_most(gram, roots[..., :, None] * roots[..., None, :])
+    gram = gram.copy()
+    bound_gram(gram, np.empty(len(gram)))
+    return gram
 
 
 def possible_moment(gram: FloatArray, moment: FloatArray, squares: FloatArray) -> FloatArray:
     """Each moment as it is, except for entries that no rows can have: |b_oj|² <= S_jj rho_o."""
-    return _at_most(moment, np.sqrt(squares)[..., :, None] * _roots(gram)[..., None, :])
-
-
-def _roots(gram: FloatArray) -> FloatArray:
-    return np.sqrt(np.maximum(np.diagonal(gram, axis1=-2, axis2=-1), 0.0)) * (1.0 + POSSIBLE)
-
-
-def _at_most(values: FloatArray, most: FloatArray) -> FloatArray:
-    return values if (np.abs(values) <= most).all() else np.clip(values, -most, most)
+    roots = np.sqrt(np.maximum(np.diagonal(gram, axis1=-2, axis2=-1), 0.0)) * (1.0 + POSSIBLE)
+    most = np.sqrt(squares)[..., :, None] * roots[..., None, :]
+    return np.clip(moment, -most, most)
