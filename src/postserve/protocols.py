@@ -174,6 +174,14 @@ class HasSpread(Protocol):
 
 
 @runtime_checkable
+class HasSpreadRoot(Protocol):
+    """Knows how the coordinates of phi(x) vary together."""
+
+    def spread_root(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """R of the covariance R R^T of phi(x), of shape (len(arms), dim_z, any number of columns)."""
+
+
+@runtime_checkable
 class HasUntaught(Protocol):
     """Cannot say where z lies before the first one came."""
 

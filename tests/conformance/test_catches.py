@@ -233,6 +233,13 @@ class DrawsPastItsRadius(RidgeMap):
         return off * (RidgeMap._radius(self, X) / self._radius(X))[:, None]
 
 
+class VariesTogether(RidgeMap):
+    """Says that the coordinates of phi vary as one, and draws them independently."""
+
+    def spread_root(self, x: Any, arms: Any = (0,)) -> Any:
+        return self.spread(x, arms)[:, :, None]
+
+
 class WithoutLevel(RidgeMap):
     def __init__(self, dim_x: int, dim_z: int) -> None:
         super().__init__(dim_x, dim_z, intercept=False)
@@ -261,6 +268,7 @@ class SharesOneUnit(WithoutLevel):
         (SharesOneUnit, "column_free is True, and 1024.0 times column 0 of x"),
         (LevelsTowardsZero, "predictions of z . 100 are not those of z"),
         (DrawsPastItsRadius, "with _radius overridden, draws at rows scatter differently"),
+        (VariesTogether, "draws have the covariance (?s:.*), spread_root says"),
         (GivesItsOwnArray, "own array"),
         (LearnsFromNaN, "was accepted"),
         (ForgetsAnything, "was accepted"),

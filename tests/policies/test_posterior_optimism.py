@@ -15,9 +15,11 @@ from postserve import (
     PoLinUCB,
     RidgeMap,
     RobustPoLinUCB,
+    StagedMap,
 )
 from postserve.confidence import expected_maximum
 from postserve.linalg.kernels.models import widths_of_moving
+from postserve.protocols import ContextMap
 from postserve.types import FloatArray
 
 ARMS, DIM_X, DIM_Z, DRAWS = 3, 3, 2, 100_000
@@ -31,6 +33,13 @@ CASES: dict[str, dict[str, Any]] = {
     "hybrid, guessed": {"model": "hybrid", "prior_weights": [2.0, -1.0]},
     "no level, guessed": {"intercept": False, "prior_weights": [2.0, -1.0], "exploration": 2.0},
 }
+
+
+MAPS: tuple[ContextMap, ...] = (
+    PerArmMap(RidgeMap(DIM_X, DIM_Z)),
+    RidgeMap(DIM_X, DIM_Z),
+    StagedMap([HybridMap(DIM_X, 1), HybridMap(DIM_X + 1, 1)]),
+)
 
 
 def taught(policy: PoLinUCB, seed: int) -> tuple[PoLinUCB, np.random.Generator]:
@@ -55,14 +64,15 @@ def drawn_deviation(
 ) -> tuple[float, float]:
     """The standard deviation of (x, phi(x))·w_a in draws from both posteriors, and its standard error."""
     arms, models, (of_w, of_z) = policy._arms, policy._arms.models, normals
-    z_hat, spread = (np.reshape(part, -1) for part in policy._phi_hat.spread(x, np.array([arm])))
+    z_hat, spread = policy._phi_hat.spread(x, np.array([arm]))
+    z_hat, root_of_z = z_hat.reshape(-1), spread[0] if spread.ndim == 3 else np.diag(spread.reshape(-1))
     slots = arms.models_of(np.array([arm]))
     u = models.centred(arms.stack(x, *[z_hat] * blocks))[0]
     weights = models.weights_of(slots)[0, 0].copy()
     for k in range(blocks):
         weights[DIM_X + k * DIM_Z : DIM_X + (k + 1) * DIM_Z] += arms._beta_0 if k == 0 else 0.0
     root = np.linalg.cholesky(arms.noise() ** 2 * models.inverse_of(slots)[0] + 1e-18 * np.eye(len(u)))
-    w, d = weights + of_w[:, : len(u)] @ root.T, spread * of_z
+    w, d = weights + of_w[:, : len(u)] @ root.T, of_z @ root_of_z.T
     value = w @ u
     for k in range(blocks):
         value += np.vecdot(d, w[:, DIM_X + k * DIM_Z : DIM_X + (k + 1) * DIM_Z])
@@ -78,7 +88,7 @@ def test_the_width_is_the_posteriors_standard_deviation(
 ) -> None:
     blocks = 2 if kind is RobustPoLinUCB else 1
     for seed in range(9):
-        phi_hat = PerArmMap(RidgeMap(DIM_X, DIM_Z)) if seed % 3 == 0 else RidgeMap(DIM_X, DIM_Z)
+        phi_hat = MAPS[seed % len(MAPS)]
         options = {"exploration": 1.0, **CASES[case]}
         policy, rng = taught(kind(ARMS, phi_hat, optimism="posterior", **options), seed)
         x, arm, every = rng.normal(size=DIM_X), int(rng.integers(ARMS)), np.arange(ARMS)
@@ -88,6 +98,29 @@ def test_the_width_is_the_posteriors_standard_deviation(
         mean = float(policy._arms.average(policy._u_hat(x, z_hat), np.array([arm]))[0])
         deviation, error = drawn_deviation(policy, x, arm, blocks, normals)
         assert abs((score - mean) / c - deviation) < 4.0 * error
+
+
+def test_stages_that_vary_together_widen_their_sum() -> None:
+    """The second stage is the first once more: together they vary by twice the deviation of one."""
+    policy = PoLinUCB(
+        2,
+        StagedMap([HybridMap(1, 1), RidgeMap(2, 1)]),
+        model="shared",
+        optimism="posterior",
+        prior_weights=[1.0, 1.0],
+        exploration=1.0,
+    )
+    rng = np.random.default_rng(0)
+    for i in range(400):
+        first = rng.normal() + i % 2
+        policy.update([1.0], i % 2, [first, first], reward=2.0 * first)
+    policy.add_arm()
+    z_hat, arms = policy.context_map.predict([1.0], [2]), np.array([2])
+    mean = policy._arms.average(policy._u_hat(np.ones(1), z_hat), arms)
+    assert isinstance(policy.context_map, StagedMap)
+    first, second = policy.context_map.spread([1.0], [2])[0]
+    assert second == pytest.approx(first, rel=1e-3)
+    assert (policy._scores(np.ones(1), arms) - mean)[0] == pytest.approx(2.0 * first, rel=1e-3)
 
 
 @pytest.mark.parametrize("own_phi", [True, False])

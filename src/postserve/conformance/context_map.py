@@ -19,7 +19,7 @@ from postserve.conformance.tools import (
     snapshot,
     some_rounds,
 )
-from postserve.protocols import CountsPending, Forgets, HasSpread, LearnsInStages
+from postserve.protocols import CountsPending, Forgets, HasSpread, HasSpreadRoot, LearnsInStages
 from postserve.state import Persistent
 from postserve.types import FloatArray
 
@@ -97,7 +97,7 @@ def rows_go_with_their_arms(make: Make) -> None:
 def draws_scatter_around_the_prediction(make: Make) -> None:
     """sample, of one x or of rows, has predict as its mean, and its deviation is within the radius.
 
-    Where the map has `spread`, that is the deviation of each coordinate.
+    Where the map has `spread`, that is the deviation of each coordinate, and `spread_root` that of all.
     """
     phi_hat = _taught(make())
     X = _pairs(phi_hat, seed=2)[0][: len(ARMS)]
@@ -117,6 +117,14 @@ def draws_scatter_around_the_prediction(make: Make) -> None:
             each, told = np.sqrt((off**2).mean(axis=0)), phi_hat.spread(x, ARMS)
             require(
                 bool((abs(each - told) <= 0.2 * told + 1e-9).all()), f"draws scatter by {each}, not {told}"
+            )
+        if isinstance(phi_hat, HasSpreadRoot):
+            root, together = phi_hat.spread_root(x, ARMS), np.einsum("nai,naj->aij", off, off) / len(off)
+            most = np.linalg.norm(root, axis=2)
+            limit = 0.2 * most[:, :, None] * most[:, None, :] + 1e-9
+            require(
+                bool((abs(together - root @ root.mT) <= limit).all()),
+                f"draws have the covariance {together}, spread_root says {root @ root.mT}",
             )
 
 

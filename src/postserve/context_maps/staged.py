@@ -97,17 +97,22 @@ class StagedMap(MadeOfMaps, TaughtByArm):
 
     @one_version
     def spread(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
-        """The standard deviation of each coordinate of phi_a(x), one row per arm.
+        """The standard deviation of each coordinate of phi_a(x), one row per arm."""
+        return np.asarray(np.linalg.norm(self.spread_root(x, arms), axis=2))
 
-        By the law of total variance: that of a stage's own map, on average over what the stages before it may
-        be, and that of its prediction as they vary.
+    @one_version
+    def spread_root(self, x: npt.ArrayLike, arms: Sequence[int] = (0,)) -> FloatArray:
+        """R of the covariance R R^T of phi_a(x), (len(arms), dim_z, dim_z): stages vary together.
+
+        By the law of total variance: the variance of a stage's own map, on average over what the stages
+        before it may be, and that of its prediction as they vary.
         """
         rows, ids = self._asked(x, arms)
         root = self._spread(0, rows, ids)[:, :, None] * np.eye(self.maps[0].dim_z)
         for k in range(1, len(self.maps)):
             rows = np.concatenate([rows, self._predict(k - 1, rows, ids)], axis=1)
             root = self._longer_root(k, rows, ids, root)
-        return np.asarray(np.linalg.norm(root, axis=2))
+        return root
 
     @one_version
     def sample(

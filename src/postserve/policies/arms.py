@@ -258,19 +258,26 @@ class ArmModels:
     def posterior_score(
         self, U: FloatArray, slots: IntArray, zeta: FloatArray, spread: FloatArray, n_phi: int
     ) -> FloatArray:
-        """u·w_hat + sqrt(zeta² (u^T A^{-1} u + sum_j s_j² M_jj) + c² sum_j s_j² beta_j²).
+        """u·w_hat + sqrt(zeta² (u^T A^{-1} u + tr(M V)) + c² beta^T V beta).
 
-        The blocks of u that hold phi_hat(x) have an independent error with standard deviations s, `spread`,
-        one row per slot or one for all; beta and M are the parts of w_hat and A^{-1} for these blocks. zeta
-        is c sigma, c being the exploration. Only "auto" is another one for phi: the expected maximum of n_phi
-        standard normals, n_phi being the number of different phi, which grows no more with the rounds.
+        The blocks of u that hold phi_hat(x) have an independent error with covariance V: `spread` has the
+        standard deviations, one row per slot or one for all, or one root R of V = R R^T per slot. beta and M
+        are the parts of w_hat and A^{-1} for these blocks. zeta is c sigma, c being the exploration. Only
+        "auto" is another one for phi: the expected maximum of n_phi standard normals, n_phi being the number
+        of different phi, which grows no more with the rounds.
         """
-        starts, models = self._moving[0], self.models_of(slots)
-        moving = self.widths.project_moving(self.models.centred(U), models, starts, spread**2, self._beta_0)
+        (starts, size), models, U_centred = self._moving, self.models_of(slots), self.models.centred(U)
+        if spread.ndim == 3:
+            means, widths, beta, _, M = self.widths.project_around(U_centred, models, starts, size)
+            squares = widths**2 + (spread * (M @ spread)).sum(axis=(1, 2))
+            moved = np.square((beta + self._beta_0)[:, None] @ spread).sum(axis=(1, 2))
+        else:
+            means, squares, moved = self.widths.project_moving(
+                U_centred, models, starts, spread**2, self._beta_0
+            )
         c = max(1.0, confidence.expected_maximum(n_phi)) if self._follows_rule else self.multiplier
-        widths = moving.squares
-        widths_of_moving(float(zeta[0]), float(c), widths, moving.moved)
-        return np.asarray(widths + moving.means + self._known_part(U))
+        widths_of_moving(float(zeta[0]), float(c), squares, moved)
+        return np.asarray(squares + means + self._known_part(U))
 
     def argmax_scores(self, U: FloatArray, slots: IntArray, zeta: FloatArray) -> IntArray:
         """The index of each row's best `score`, UNDECIDED at a near tie, or if arms share weights."""

@@ -18,6 +18,7 @@ from postserve.policies.arm_set import ArmSet
 from postserve.protocols import (
     ContextMap,
     CountsPending,
+    HasSpreadRoot,
     HasUntaught,
     HoldsArms,
     LearnsInStages,
@@ -48,6 +49,7 @@ class PhiHat:
         # Asked for both at once, which skips `predict` and `spread`: a subclass may override them.
         self._hybrid = self.map if type(self.map) is HybridMap else None
         # What the map can do, asked once: isinstance with a protocol takes longer than a prediction.
+        self._with_root = self.map if isinstance(self.map, HasSpreadRoot) else None
         self._shaped = self.map if isinstance(self.map, ShapesBall) else None
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
@@ -115,7 +117,8 @@ class PhiHat:
     def spread(self, x: FloatArray, slots: IntArray) -> tuple[FloatArray, FloatArray]:
         """phi_hat(x), as `predict` gives it, and its standard deviations: one row per slot, or one for all.
 
-        A map that does not know them has its radius in all directions alike.
+        Of a map that knows how coordinates vary together it is a root of their covariance, one matrix per
+        slot. A map that knows nothing of them has its radius in all directions alike.
         """
         for_all, what = self._for_all, "context_map.spread(x)"
         if for_all is not None and x.ndim == 1:
@@ -126,6 +129,10 @@ class PhiHat:
             if not self._is_plain(deviations[0]):
                 deviations = matrix(what, deviations, 1, self._dim_z)
             return z_hat, deviations
+        if self._with_root is not None:
+            root = self._with_root.spread_root(x, self._ids(slots))
+            root = shaped("context_map.spread_root(x)", root, (len(slots), self._dim_z, None))
+            return self.predict(x, slots), root
         if self._hybrid is not None:
             rows, deviations = self._hybrid._predict_and_spread(x, self._ids(slots))
             z_hat = matrix("context_map.predict(x)", rows, len(slots), self._dim_z)
