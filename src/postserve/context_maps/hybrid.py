@@ -203,9 +203,24 @@ class HybridMap(TaughtByArm):
     def _has_announced(self, rounds: Sequence[Announced]) -> bool:
         """Whether all of these could be taken back."""
         _, places, widths = self._learnt
-        rows = [self._f(x[None])[0] for x, _ in rounds]  # one by one, as they were announced
+        rows = self._f_each([x for x, _ in rounds])
         at = [places.get(arm, UNSEEN) for _, arm in rounds]
         return isinstance(widths, PendingModels) and widths.has_all(at, rows)
+
+    @whole
+    def _expect_all(self, X: FloatArray, arms: Sequence[int]) -> None:
+        """As `expect` row by row."""
+        places = np.array([self._place(arm) for arm in arms], dtype=np.int64)
+        widths = pending.announce_all(self._learnt.widths, places, self._f_each(X))
+        self._learnt = self._learnt._replace(widths=widths)
+
+    @whole
+    def _withdraw_all(self, X: FloatArray, arms: Sequence[int]) -> None:
+        """As `withdraw` row by row, of rows that are announced."""
+        _, known, widths = self._learnt
+        places = np.array([known.get(arm, UNSEEN) for arm in arms], dtype=np.int64)
+        self._learnt = self._learnt._replace(widths=pending.withdraw_all(widths, places, self._f_each(X)))
+        self._follow()
 
     def settled(self) -> "HybridMap":
         """The map as if nothing were announced, to read from."""
@@ -289,6 +304,10 @@ class HybridMap(TaughtByArm):
         """f(x) of every row."""
         F = feature_rows("features(x)", self.features, X, self._dim_f)
         return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self._constant else F
+
+    def _f_each(self, X: Sequence[FloatArray] | FloatArray) -> FloatArray:
+        """f(x) of every row with the bits of one by one, as rounds are announced."""
+        return self._f(np.asarray(X)) if self.features is None else np.array([self._f(x[None])[0] for x in X])
 
     def _arrays(self) -> Arrays:
         models, places, widths = self._learnt

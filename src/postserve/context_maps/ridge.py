@@ -189,8 +189,21 @@ class RidgeMap(RegressionMap):
 
     def _has_announced(self, rounds: Sequence[Announced]) -> bool:
         """Whether all of these could be taken back."""
-        rows = [_f(self, x[None])[0] for x, _ in rounds]  # one by one, as they were announced
+        rows = _f_each(self, [x for x, _ in rounds])
         return isinstance(self._widths, PendingModels) and self._widths.has_all([0] * len(rows), rows)
+
+    @whole
+    def _expect_all(self, X: FloatArray, arms: Sequence[int]) -> None:
+        """As `expect` row by row."""
+        places = np.zeros(len(arms), dtype=np.int64)
+        self._widths = pending.announce_all(self._widths, places, _f_each(self, X))
+
+    @whole
+    def _withdraw_all(self, X: FloatArray, arms: Sequence[int]) -> None:
+        """As `withdraw` row by row, of rows that are announced."""
+        places = np.zeros(len(arms), dtype=np.int64)
+        self._widths = pending.withdraw_all(self._widths, places, _f_each(self, X))
+        self._follow()
 
     def settled(self) -> "RidgeMap":
         """The map as if nothing were announced, to read from."""
@@ -318,3 +331,12 @@ def _f(phi_hat: RidgeMap, X: FloatArray) -> FloatArray:
         return X
     F = feature_rows("features(x)", phi_hat.features, X, phi_hat._dim_f)
     return np.concatenate([F, np.ones((len(F), 1))], axis=1) if phi_hat._constant else F
+
+
+def _f_each(phi_hat: RidgeMap, X: Sequence[FloatArray] | FloatArray) -> FloatArray:
+    """f(x) of every row with the bits of one by one, as rounds are announced."""
+    return (
+        _f(phi_hat, np.asarray(X))
+        if phi_hat.features is None
+        else np.array([_f(phi_hat, x[None])[0] for x in X])
+    )

@@ -10,7 +10,7 @@ all that it has learnt, from its sums and the sum of its announced rows, however
 import copy
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -65,11 +65,18 @@ class RowSum:
 
     def add_all(self, U: FloatArray) -> None:
         """Many more rows, at the price of a matrix product."""
-        counts = dict(self.rows)
-        for key in map(bytes, U + 0.0):  # as `_key`
+        few = len(U) <= self.count
+        counts: MutableMapping[bytes, int] = self.rows if few else self.rows.as_dict()
+        for key in _keys(U):
             counts[key] = counts.get(key, 0) + 1
-        self.rows, self.count = Layered(counts), self.count + len(U)
-        self._renew()
+        self.count += len(U)
+        if few:
+            rows = self._from_origin(U)
+            self._gram += rows.T @ rows
+            self._peak = np.maximum(self._peak, self._gram.diagonal())
+        else:
+            self.rows = Layered(dict(counts))
+            self._renew()
 
     def take(self, u: FloatArray) -> None:
         """One row less. The sum is renewed once half of its rows are gone, so that errors cannot add up."""
@@ -84,6 +91,17 @@ class RowSum:
         if self.count and lost:
             self._renew()
 
+    def take_all(self, U: FloatArray) -> None:
+        """Many rows less, at the price of a matrix product of those that stay."""
+        counts = self.rows.as_dict()
+        for key in _keys(U):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
+        self.rows, self.count = Layered(counts), self.count - len(U)
+        if self.count:
+            self._renew()
+
     def gram_at(self, centre: FloatArray | None) -> FloatArray:
         """The gram of the rows less a centre, of which the last entry is the constant's."""
         if centre is None:
@@ -94,7 +112,7 @@ class RowSum:
 
     def all(self) -> FloatArray:
         """Every row, as it was added; not for an empty sum."""
-        counts = dict(self.rows)
+        counts = self.rows.as_dict()
         each = np.frombuffer(b"".join(counts)).reshape(len(counts), -1)
         return np.repeat(each, list(counts.values()), axis=0)
 
@@ -256,12 +274,11 @@ class PendingModels(Generic[M]):
         """Whether such a row is announced."""
         return model in self._sums and _key(u) in self._sums[model].rows
 
-    def has_all(self, models: Sequence[int], U: Sequence[FloatArray]) -> bool:
+    def has_all(self, models: Sequence[int], U: FloatArray) -> bool:
         """Whether such rows are announced, each as often as it is asked for."""
-        wanted = Counter((model, _key(u)) for model, u in zip(models, U, strict=True))
-        return all(
-            at in self._sums and self._sums[at].rows.get(key, 0) >= n for (at, key), n in wanted.items()
-        )
+        there = {model: rows.rows.as_dict() for model, rows in self._sums.items()}
+        wanted = Counter(zip(models, _keys(U), strict=True))
+        return all(at in there and there[at].get(key, 0) >= n for (at, key), n in wanted.items())
 
     def withdraw(self, model: int, u: FloatArray) -> None:
         """A row that was announced is no more: it was learnt, or nothing will come of it."""
@@ -270,6 +287,15 @@ class PendingModels(Generic[M]):
             del self._sums[model]
         self._cache.stale.add(model)
         self._cache.outdated = True
+
+    def withdraw_all(self, models: IntArray, U: FloatArray) -> None:
+        """As `withdraw` row by row."""
+        for model in np.unique(models).tolist():
+            self._sum_to_change(model).take_all(U[models == model])
+            if not self._sums[model].count:
+                del self._sums[model]
+            self._cache.stale.add(model)
+            self._cache.outdated = True
 
     def drop(self, model: int) -> None:
         """The model was removed, with what was announced of it; later ones moved down by one."""
@@ -377,6 +403,15 @@ def withdraw(widths: M | PendingModels[M], model: int, u: FloatArray) -> M | Pen
     return widths
 
 
+def withdraw_all(widths: M | PendingModels[M], models: IntArray, U: FloatArray) -> M | PendingModels[M]:
+    """As `withdraw` row by row."""
+    if not len(models):
+        return widths
+    assert isinstance(widths, PendingModels)  # rows were announced
+    widths.withdraw_all(models, U)
+    return widths if widths.count else widths.models
+
+
 def dropped(widths: M | PendingModels[M], model: int) -> M | PendingModels[M]:
     """Where widths are read from after a model was removed: the models, if nothing else is announced."""
     if isinstance(widths, PendingModels):
@@ -405,6 +440,11 @@ def restored(models: M, stored: Stored, dim: int) -> M | PendingModels[M]:
 
 def _key(u: FloatArray) -> bytes:
     return (u + 0.0).tobytes()  # -0 is 0
+
+
+def _keys(U: FloatArray) -> Iterator[bytes]:
+    """The `_key` of every row."""
+    return map(bytes, U + 0.0)
 
 
 def _own(models: RidgeModels | HybridModels) -> Regressions:

