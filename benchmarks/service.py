@@ -190,6 +190,24 @@ async def offered(port: int, rate: float, seconds: float, traffic: Traffic, *, f
     return Found(len(latencies) / (time.perf_counter() - start), latencies, refused)
 
 
+async def save(port: int) -> int:
+    """Save the model; returns the number of its snapshot."""
+    await caught_up(port)
+    _, body = await (await Connection.open(port)).ask("POST", "/v1/models")
+    return int(json.loads(body)["snapshots"][-1]["snapshot"])
+
+
+async def roll_back(port: int, snapshot: int) -> tuple[float, int]:
+    """Let an earlier snapshot decide; returns the seconds that it took, and how many decisions are open."""
+    connection, start = await Connection.open(port), time.perf_counter()
+    status, _ = await connection.ask("POST", "/v1/models/promote", {"snapshot": snapshot})
+    took = time.perf_counter() - start
+    assert status == 200, status
+    _, metrics = await connection.ask("GET", "/metrics")
+    counts = dict(line.rsplit(" ", 1) for line in metrics.decode().splitlines())
+    return took, int(float(counts["postserve_open_rounds"]))
+
+
 def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
     """Rates, latencies, and processor time over that of the same endpoint with no log and no learning."""
     seconds, pairs = (4.0, 2) if quick else (15.0, 5)
@@ -197,6 +215,7 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
         traffic = Traffic()
         asyncio.run(full_load(ours.port, 2.0, traffic, feedback=True))
         asyncio.run(full_load(reference.port, 2.0, Traffic(), feedback=False))
+        early = asyncio.run(save(ours.port))
         alone = asyncio.run(full_load(ours.port, seconds, Traffic(), feedback=False))
         yield "decide, as many as it takes", {"per_second": alone.rate, "refused": alone.refused}
         mixed = asyncio.run(full_load(ours.port, seconds, traffic, feedback=True))
@@ -222,6 +241,10 @@ def measure(quick: bool = False) -> Iterator[tuple[str, Any]]:
             {"us": float(np.median(spent)), "ratio": float(np.median(ratios))},
         )
         yield "memory", {"mb": ours.megabytes}
+        late = asyncio.run(save(ours.port))
+        for when, snapshot in ("before most of them", early), ("after them", late):
+            seconds, is_open = asyncio.run(roll_back(ours.port, snapshot))
+            yield f"roll back to a snapshot from {when}", {"seconds": seconds, "open": is_open}
 
 
 async def _grow(served: Served, decisions: int) -> None:

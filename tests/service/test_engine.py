@@ -16,6 +16,7 @@ from postserve.service.log.rounds import round_of
 from postserve.service.log.stores import Store, StoreError
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.model import learner
 from postserve.service.rebuild import rebuild
 from postserve.state import arrays_of
 
@@ -335,3 +336,14 @@ def test_a_promoted_model_has_the_open_rounds_of_today(name: str) -> None:
         assert policy._open is None
         assert play.engine.model.skipped == 0
         assert rebuild(one, play.engine.store).model.digest == play.engine.model.digest
+
+
+def test_what_somebody_waits_for_is_learnt_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other events are gathered for a while, as each new model costs something."""
+    monkeypatch.setattr(learner, "GATHER", 3600.0)
+    with playing(experiment(), MemoryStore()) as play:
+        for k in range(3):
+            play.decide(f"{k}")
+            play.done(play.engine.snapshot())
+            play.learn()
+        assert len(play.engine.store.snapshots()) == 3

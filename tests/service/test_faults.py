@@ -1,5 +1,6 @@
 """What goes wrong around the service: stores that fail, callers that leave, events that cannot be learnt."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from tests.service.playing import FILE, Clock, X, Z, experiment, playing, rounds_learnt
 
 from postserve import InvalidInput
+from postserve.policies.base import BasePolicy
 from postserve.service.log.stores import Saved, Store
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
@@ -91,19 +93,39 @@ def test_a_wait_that_became_longer_is_not_due_for_ever() -> None:
         assert rounds_learnt(play.learn()) == 1
 
 
-def test_an_event_that_cannot_be_learnt_is_passed_over_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = experiment()
+def refuse_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    expect_batch = BasePolicy.expect_batch
+
+    def refuse(policy: Any, X: Any, arms: Any, *, round_ids: Any) -> None:
+        expect_batch(policy, X, arms, round_ids=round_ids)  # half of it, perhaps
+        if "bad" in round_ids:
+            raise ArithmeticError("no")
+
+    monkeypatch.setattr(BasePolicy, "expect_batch", refuse)
+
+
+def refuse_feedback(monkeypatch: pytest.MonkeyPatch) -> None:
     teach = fold.teach
 
     def refuse(model: Any, before: Any, after: Any, names: Any) -> None:
-        teach(model, before, after, names)  # half of it, perhaps
+        teach(model, before, after, names)
         if after.decided.id == "bad":
             raise ArithmeticError("no")
 
     monkeypatch.setattr(fold, "teach", refuse)
+
+
+@pytest.mark.parametrize("refuse", [refuse_decision, refuse_feedback])
+def test_an_event_that_cannot_be_learnt_is_passed_over_and_counted(
+    refuse: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = experiment()
+    refuse(monkeypatch)
     with playing(one, MemoryStore()) as play:
         for name in ("good", "bad", "better"):
             play.decide(name)
+        if refuse is refuse_feedback:
+            play.done(play.engine.follow("bad", {"minutes": 1.0}))
         for name in ("good", "better"):
             play.done(play.engine.follow(name, Z))
             play.done(play.engine.reward(name, 1.0))

@@ -263,23 +263,27 @@ class Engine:
         """Let the model of a snapshot decide and learn from now on."""
         self._refuse_unless_saved(seq)
         self.store.set_setting(pin(seq), "promoted")
-        self._refuse_unless_saved(seq)  # the learner may have dropped it before it was pinned
+        if seq not in dict(self.store.snapshots()):  # the learner has dropped it before it was pinned
+            raise self._not_saved(seq)
         return self.submit(Tell(Promoted(self._clock(), snapshot=seq)))
 
     def _refuse_unless_saved(self, seq: int) -> None:
         if (saved := self.store.snapshot(seq)) is None:
-            known = ", ".join(str(each) for each, _ in self.store.snapshots())
-            raise InvalidInput(f"snapshot is {seq}, wanted one of {known or 'none yet'}")
+            raise self._not_saved(seq)
         try:
             loaded(saved)
         except Exception as error:
             raise InvalidInput(f"snapshot {seq} cannot be loaded ({error}), wanted another one") from error
 
+    def _not_saved(self, seq: int) -> InvalidInput:
+        known = ", ".join(str(each) for each, _ in self.store.snapshots())
+        return InvalidInput(f"snapshot is {seq}, wanted one of {known or 'none yet'}")
+
     # What happens by itself
 
     def _committed(self, last: int, events: list[Event]) -> None:
         """The log has grown, and the learner goes on."""
-        self.learner.tell(last)
+        self.learner.tell(last, events)
         self.tally.commit(events)
         if self.shadow is not None:
             self.shadow.learner.tell(last)

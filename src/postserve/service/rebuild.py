@@ -48,7 +48,6 @@ def _rebuilt(experiment: Experiment, store: Store, progress: Callable[[int], Non
     start = model.seq
     fold = Fold(
         tuple(experiment.z),
-        rounds.at,
         lambda seq: store.snapshot(seq) if seq <= start else made.get(seq),
         keep,
     )

@@ -9,20 +9,25 @@ import io
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from postserve import archive
+from postserve.changes import change
 from postserve.errors import StateMismatch
 from postserve.loading import load
 from postserve.policies import open_rounds
-from postserve.policies.open_round import OpenRound
-from postserve.service.log.events import ArmAdded, ArmRetired, Event, Promoted, Snapshot
+from postserve.service.log.events import ArmAdded, ArmRetired, Decided, Event, Promoted, Snapshot
 from postserve.service.log.rounds import Round
 from postserve.service.log.stores import Saved, StoreError
 from postserve.service.model.giving_way import giving_way
 from postserve.state import content_of, private
+
+AT_ONCE = 32
+"""Decisions that are announced at once, at most: answers wait meanwhile, for about half a millisecond."""
 
 log = logging.getLogger("postserve.service")
 
@@ -102,14 +107,12 @@ class Fold(NamedTuple):
     """What the fold needs beside the log."""
 
     z_names: tuple[str, ...]
-    round_at: Callable[[str, int], Round]
-    """The round of a decision before the event at a place."""
     saved: Callable[[int], Saved | None]
     """The snapshot at a place."""
     keep: Callable[[Saved], None]
     """Where a snapshot goes."""
-    make_way: Callable[[], None] = lambda: None
-    """What is called after each event: others may wait for the processor."""
+    make_way: Callable[[int], None] = lambda events: None
+    """What is called after so many events: others may wait for the processor."""
 
     def __call__(self, model: Model, steps: Sequence[Step]) -> Model:
         """The model after these events; the given one stays as it is.
@@ -129,9 +132,11 @@ class Fold(NamedTuple):
             return model
 
     def _all(self, model: Model, steps: Iterable[Step]) -> Model:
-        for step in steps:
-            model = self._one(model, step)._replace(seq=step.seq)
-            self.make_way()
+        for announces, some in groupby(steps, _only_announces):
+            for group in _in_parts(some, AT_ONCE if announces else 1):
+                model = _announced(model, group) if announces else self._one(model, group[0])
+                model = model._replace(seq=group[-1].seq)
+                self.make_way(len(group))
         return model
 
     def _one(self, model: Model, step: Step) -> Model:
@@ -147,14 +152,10 @@ class Fold(NamedTuple):
                 back = loaded(saved)
                 return back._replace(policy=private(back.policy))
             case Promoted(snapshot=seq):
-                return self._promoted(model, seq, step.seq)
+                return self._promoted(model, seq)
         if step.after.decided is not None:
-            try:
+            with _refusals():
                 teach(model, step.before, step.after, self.z_names)
-            except MemoryError:
-                raise  # which says nothing of the event
-            except Exception as error:
-                raise Refused from error
         return model
 
     def _added(self, model: Model, arm: str) -> Model:
@@ -163,7 +164,7 @@ class Fold(NamedTuple):
         model.policy.add_arm()
         return model._replace(arms=numbered([*model.arms, arm]))
 
-    def _promoted(self, model: Model, seq: int, now: int) -> Model:
+    def _promoted(self, model: Model, seq: int) -> Model:
         """The policy of a snapshot, with the arms and the open rounds of today."""
         saved = self.saved(seq)
         if saved is None:
@@ -171,22 +172,44 @@ class Fold(NamedTuple):
         policy = private(loaded(saved).policy)
         while policy.n_arms < len(model.arms):
             policy.add_arm()
-        before, today = open_rounds.named(policy), open_rounds.named(model.policy)
-        for name, one in before.items():
-            if name not in today:
-                policy.withdraw(one.x, one.arm, round_id=name)
-        for name, one in today.items():
-            if name not in before:
-                policy.expect(one.x, one.arm, round_id=name)
-            if _came(one) != _came(before.get(name)):
-                policy.observe(one.x, one.arm, self.round_at(name, now).z, round_id=name)
+        with giving_way():
+            change(policy, open_rounds.take_over, list(open_rounds.named(model.policy).values()))
         return model._replace(policy=policy)
 
 
-def _came(one: OpenRound | None) -> bytes:
-    """The bits of z as far as it came."""
-    z = None if one is None else one.part if one.z is None else one.z
-    return b"" if z is None else bytes(z.tobytes())
+def _only_announces(step: Step) -> bool:
+    """Whether a decision was served of which nothing else is known."""
+    return isinstance(step.event, Decided) and not step.before.first and step.after.active
+
+
+def _announced(model: Model, steps: Sequence[Step]) -> Model:
+    """What `teach` does, for many decisions at once."""
+    events = [step.event for step in steps if isinstance(step.event, Decided)]
+    with _refusals():
+        model.policy.expect_batch(
+            [event.x for event in events],
+            [model.arms[event.arm] for event in events],
+            round_ids=[event.id for event in events],
+        )
+    return model
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """A block in which a policy learns, or refuses to."""
+    try:
+        yield
+    except MemoryError:
+        raise  # which says nothing of the event
+    except Exception as error:
+        raise Refused from error
+
+
+def _in_parts(steps: Iterable[Step], most: int) -> Iterator[list[Step]]:
+    """The same in lists of at most so many."""
+    left = iter(steps)
+    while some := list(islice(left, most)):
+        yield some
 
 
 def teach(model: Model, before: Round, after: Round, z_names: Sequence[str]) -> None:

@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 
 SWITCH = 1e-4
 """Seconds after which threads switch while one has long work to do; it would be too dear for all the time."""
 EVENTS = 4
 """Events that are learnt between two pauses."""
+PAUSE = 5e-4
+"""Seconds of a pause, where nobody waits for what is learnt; otherwise it is as short as can be, 0.1 ms."""
 
 _lock = threading.Lock()
 _working = 0
@@ -48,12 +49,15 @@ def giving_way() -> Iterator[None]:
                     gc.enable()
 
 
-def pauses() -> Callable[[], None]:
-    """To be called after each event: now and then it sleeps, for about 0.1 ms."""
-    events = count(1)
+def pauses(hurries: Callable[[], bool] = lambda: True) -> Callable[[int], None]:
+    """To be called after some events, with their number: now and then it sleeps, shortly if it hurries."""
+    learnt = 0
 
-    def pause() -> None:
-        if next(events) % EVENTS == 0:
-            time.sleep(0)
+    def pause(events: int) -> None:
+        nonlocal learnt
+        learnt += events
+        if learnt >= EVENTS:
+            learnt = 0
+            time.sleep(0.0 if hurries() else PAUSE)
 
     return pause

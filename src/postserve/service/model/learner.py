@@ -8,10 +8,10 @@ two believe that they lead, nothing happens but the same work twice: the fold ha
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from postserve.service.log.events import ArmAdded, ArmRetired, Logged, Promoted, Snapshot
+from postserve.service.log.events import ArmAdded, ArmRetired, Event, Logged, Promoted, Snapshot
 from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store, StoreError
 from postserve.service.model.fold import Fold, Model, Step, loaded
@@ -19,8 +19,12 @@ from postserve.service.model.giving_way import pauses
 
 BATCH = 512
 """Events that are folded into one copy of the model."""
-GATHER = 0.1
-"""Seconds in which events come together: a copy of the model costs as much for one as for many."""
+GATHER = 0.25
+"""Seconds in which events come together, unless somebody waits for one of them.
+
+A new model costs as much for one event as for many: a copy, and the widths, which are made anew when it is
+first asked.
+"""
 REST = 1.0
 """Seconds after which the log is looked at though nobody said that there is something new."""
 SHARED_REST = 0.25
@@ -30,6 +34,7 @@ PUBLISH = 0.5
 SHARE = 0.25
 """Of the learner's time for publishing a model, or for taking one: with many open rounds it is large."""
 AWAITED = (ArmAdded, ArmRetired, Promoted, Snapshot)
+"""Events whose callers are answered once they are learnt."""
 MOST_ROUNDS = 100_000
 """Rounds that are remembered; the others are read from the log when an event of theirs comes."""
 
@@ -75,7 +80,8 @@ class Learner:
     def __init__(self, store: Store, untaught: Model, z_names: tuple[str, ...], keep: int) -> None:
         self._store, self._most_kept = store, keep
         self._rounds = Rounds(store, z_names)
-        self._fold = Fold(z_names, self._rounds.at, store.snapshot, self._keep, pauses())
+        self._full = False  # whether there may be more than was folded last
+        self._fold = Fold(z_names, store.snapshot, self._keep, pauses(lambda: self._full))
         self._untaught, self.model = untaught, newest(store, untaught)
         self._taught = None if store.shared else self.model
         """The model that is folded; None if another process leads."""
@@ -83,8 +89,7 @@ class Learner:
         """Whether this process folds the log, as far as it knows."""
         self._published, self._next_model = 0, 0.0
         self._changed, self._stopping = threading.Condition(), False
-        self._ended = threading.Event()
-        self._full = False  # whether there may be more than was folded last
+        self._awaited = threading.Event()  # somebody waits for what the log has, or for the end
         self.told = 0
         """The last place that this process has written."""
         self._thread = threading.Thread(target=self._run, name="postserve-learner", daemon=True)
@@ -98,14 +103,16 @@ class Learner:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._ended.set()
+        self._awaited.set()
         self._thread.join()
 
-    def tell(self, seq: int) -> None:
-        """The log has events up to this place."""
+    def tell(self, seq: int, events: Iterable[Event] = ()) -> None:
+        """The log has events up to this place, and these are new."""
         with self._changed:
             self.told = max(self.told, seq)
             self._changed.notify_all()
+        if _any_awaited(events):
+            self._awaited.set()
 
     def catch_up(self, *, progress: Callable[[int], None] = lambda seq: None) -> None:
         """Fold all that the log has, or take what is published, in this thread; for use before `start`."""
@@ -154,7 +161,7 @@ class Learner:
         self._taught = taught
         self._serve(taught)
         if self._store.shared:
-            self._publish(taught, awaited=any(isinstance(event, AWAITED) for _, event in logged))
+            self._publish(taught, awaited=_any_awaited(event for _, event in logged))
         return bool(logged)
 
     def _publish(self, model: Model, *, awaited: bool) -> None:
@@ -186,7 +193,8 @@ class Learner:
             try:
                 while not self._stopping and self.step():
                     if not self._full:
-                        self._ended.wait(GATHER)
+                        self._awaited.wait(GATHER)
+                        self._awaited.clear()
             except Exception:  # the store may be out of reach for a while
                 log.exception("the learner failed; it tries again")
                 failed = True
@@ -201,6 +209,10 @@ class Learner:
         self._store.save(saved)
         for seq, _ in self._store.snapshots()[: -self._most_kept]:
             self._store.drop_snapshot(seq, unless=pin(seq))
+
+
+def _any_awaited(events: Iterable[Event]) -> bool:
+    return any(isinstance(event, AWAITED) for event in events)
 
 
 def _rested(begin: float) -> float:

@@ -148,16 +148,25 @@ class Replay:
         before, z_before = named(self.policy), self._saved[then]
         while self.policy.n_arms < len(self._arms):
             self.policy.add_arm()
+        z_now = {name: self._rounds[name].z if self._z_names else {} for name in now}
+        whole = {name for name in now if self._z_names and self._has_whole_z(self._rounds[name])}
+        kept = {name: now[name] for name in before if name in now and (z_before[name] or name not in whole)}
         for name, one in before.items():
-            if name not in now:
+            if name not in kept:
                 self.policy.withdraw(one.x, one.arm, round_id=name)
+        new = {name: now[name] for name in now if name not in kept}
+        with_z = {name: new[name] for name in new if name in whole}
+        for name, (x, arm) in (with_z | new).items():
+            self.policy.expect(x, arm, round_id=name)
+            if name in with_z:
+                self.policy.observe(x, arm, z_now[name], round_id=name)
         for name, (x, arm) in now.items():
-            if name not in before:
-                self.policy.expect(x, arm, round_id=name)
-            if self._z_names and (z := self._rounds[name].z) != z_before.get(name, {}):
-                self.policy.observe(x, arm, z, round_id=name)
-        kept = {name: now[name] for name in before if name in now}
-        self._announced = kept | now  # in the order in which the policy has them
+            if name not in with_z and z_now[name] != (z_before[name] if name in kept else {}):
+                self.policy.observe(x, arm, z_now[name], round_id=name)
+        self._announced = kept | with_z | new  # in the order in which the policy has them
+
+    def _has_whole_z(self, one: _Round) -> bool:
+        return all(field in one.z for field in self._z_names)
 
     def _tell(self, name: str, event: Event) -> None:
         one, news = self._rounds.setdefault(name, _Round()), False
@@ -188,7 +197,7 @@ class Replay:
             self.policy.expect(x, arm, round_id=name)
             self._announced[name] = x, arm
         by_id = {"round_id": name} if name in self._announced else {}
-        whole = all(field in one.z for field in self._z_names)
+        whole = self._has_whole_z(one)
         if one.served and self._z_names and one.z and news and (whole or by_id):
             self.policy.observe(x, arm, one.z, **by_id)
         if one.served and one.reward is not None and (whole or one.z_over):
