@@ -114,7 +114,7 @@ def test_the_service_drops_what_its_file_says(make: Make) -> None:
 def erase(play: Play, name: str) -> None:
     play.done(play.engine.erase(name))
     assert not drop_erased(play.engine.store, name)  # no snapshot has learnt it
-    play.done(play.engine.snapshot())
+    play.done(play.engine.snapshot(erasing=True))
     play.learn()
     assert drop_erased(play.engine.store, name)
 
@@ -146,6 +146,23 @@ def test_what_somebody_wants_forgotten_is(make: Make) -> None:
         clock.now += 1e6
         play.engine.expire()
         assert play.learn()._open is None
+
+
+def test_many_erasures_leave_the_snapshots_that_one_may_go_back_to(make: Make) -> None:
+    with playing(experiment("[store]\nkeep_snapshots = 3\n"), make()) as play:
+        for name in "abcdef":
+            play.decide(name)
+        for _ in range(2):
+            play.done(play.engine.snapshot())
+        play.learn()
+        kept = [seq for seq, _ in play.engine.store.snapshots()]
+        for name in "abcde":
+            erase(play, name)
+        assert [seq for seq, _ in play.engine.store.snapshots()][:-1] == kept
+        assert all_agree(play)
+        play.done(play.engine.promote(play.engine.store.snapshots()[-1][0]))
+        erase(play, "f")
+        assert all_agree(play)  # for which the promoted one is still there
 
 
 def test_a_file_has_no_word_left_of_what_was_erased(tmp_path: Path) -> None:

@@ -255,9 +255,9 @@ class Engine:
             raise InvalidInput(f"arm {arm!r:.60} is the only one, wanted at least one to remain")
         return self.submit(Tell(ArmRetired(self._clock(), arm=arm)))
 
-    def snapshot(self) -> Any:
-        """Save the model."""
-        return self.submit(Tell(Snapshot(self._clock())))
+    def snapshot(self, *, erasing: bool = False) -> Any:
+        """Save the model; for an erasure, in place of the snapshot of the one before."""
+        return self.submit(Tell(Snapshot(self._clock(), erasing=erasing)))
 
     def promote(self, seq: int) -> Any:
         """Let the model of a snapshot decide and learn from now on."""

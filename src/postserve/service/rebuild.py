@@ -38,7 +38,7 @@ def _rebuilt(experiment: Experiment, store: Store, progress: Callable[[int], Non
     made: dict[int, Saved] = {}
     found: dict[int, str] = {}
 
-    def keep(saved: Saved) -> None:
+    def keep(saved: Saved, erasing: bool) -> None:
         found[saved.seq] = saved.digest
         if saved.seq in promoted:
             made[saved.seq] = saved

@@ -173,7 +173,7 @@ async def erase(engine: Engine, request: HttpRequest) -> ErasedOut:
     await done(engine.erase(name))
     if not (await asyncio.to_thread(engine.store.events_of, [name]))[name]:
         raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
-    await until_learnt(engine, engine.snapshot())
+    await until_learnt(engine, engine.snapshot(erasing=True))
     gone = await asyncio.to_thread(drop_erased, engine.store, name)
     if not gone:
         request.scope[STATUS] = 202

@@ -93,6 +93,9 @@ class ArmRetired(_Event, frozen=True, kw_only=True):
 class Snapshot(_Event, frozen=True):
     """The model is saved, and goes on as it is loaded: a restart cannot tell the difference."""
 
+    erasing: bool = False
+    """It is saved so that events can go; it takes the place of the one of the erasure before it."""
+
 
 class Promoted(_Event, frozen=True, kw_only=True):
     """The model of an earlier snapshot takes the place of the present one."""

@@ -109,8 +109,8 @@ class Fold(NamedTuple):
     z_names: tuple[str, ...]
     saved: Callable[[int], Saved | None]
     """The snapshot at a place."""
-    keep: Callable[[Saved], None]
-    """Where a snapshot goes."""
+    keep: Callable[[Saved, bool], None]
+    """Where a snapshot goes, and whether it is that of an erasure."""
     make_way: Callable[[int], None] = lambda events: None
     """What is called after so many events: others may wait for the processor."""
 
@@ -146,9 +146,9 @@ class Fold(NamedTuple):
             case ArmRetired(arm=arm):
                 left = model._replace(retired=model.retired | {arm})
                 return left if left.eligible else model  # two were asked for at once
-            case Snapshot():
+            case Snapshot(erasing=erasing):
                 saved = model._replace(seq=step.seq).dump()
-                self.keep(saved)
+                self.keep(saved, erasing)
                 back = loaded(saved)
                 return back._replace(policy=private(back.policy))
             case Promoted(snapshot=seq):

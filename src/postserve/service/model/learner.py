@@ -35,6 +35,8 @@ SHARE = 0.25
 """Of the learner's time for publishing a model, or for taking one: with many open rounds it is large."""
 AWAITED = (ArmAdded, ArmRetired, Promoted, Snapshot)
 """Events whose callers are answered once they are learnt."""
+ERASURE = "snapshot of an erasure"
+"""The setting that says which snapshot was saved for the last erasure."""
 MOST_ROUNDS = 100_000
 """Rounds that are remembered; the others are read from the log when an event of theirs comes."""
 
@@ -205,8 +207,13 @@ class Learner:
     def _is_awaited(self, idle: bool) -> bool:
         return self._stopping or (not idle and self.told > self.model.seq)
 
-    def _keep(self, saved: Saved) -> None:
+    def _keep(self, saved: Saved, erasing: bool) -> None:
         self._store.save(saved)
+        if erasing:  # else many erasures would push all snapshots out that somebody may want to go back to
+            before = int(self._store.setting(ERASURE) or 0)
+            if before < saved.seq:
+                self._store.drop_snapshot(before, unless=pin(before))
+            self._store.set_setting(ERASURE, str(saved.seq))
         for seq, _ in self._store.snapshots()[: -self._most_kept]:
             self._store.drop_snapshot(seq, unless=pin(seq))
 
