@@ -51,6 +51,12 @@ def test_a_wrong_table_is_refused_in_words(more: str, message: str) -> None:
     assert message in str(refused.value)
 
 
+def test_categories_are_texts_that_a_caller_could_send() -> None:
+    for wrong in ("", "a\\nb", "a" * 201):
+        with pytest.raises(InvalidInput, match=r"z.finished: the category '.*wanted"):
+            parse_experiment(FILE.replace('["no", "yes"]', f'["no", "{wrong}"]'))
+
+
 def test_what_needs_z_is_refused_without_it() -> None:
     without = FILE.replace('z = { minutes = "number", finished = ["no", "yes"] }\n', "")
     assert type(parse_experiment(without).untaught(2)).__name__ == "LinUCB"

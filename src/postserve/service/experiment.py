@@ -230,8 +230,12 @@ def _check(found: Experiment) -> None:
         raise InvalidInput("x has no fields, wanted at least one")
     for side, fields in (("x", found.x), ("z", found.z)):
         for name, field in fields.items():
-            if field != "number" and len(set(field)) < len(field):
+            if field == "number":
+                continue
+            if len(set(field)) < len(field):
                 raise InvalidInput(f"{side}.{name} is {', '.join(field):.60}, wanted each category once")
+            for category in field:
+                check_text(f"{side}.{name}: the category {category!r:.60}", category)
     for key in ("wait_for_z", "wait_for_reward"):
         seconds(f"feedback.{key}", getattr(found.feedback, key))
     if found.store.keep_events is not None:
