@@ -31,18 +31,21 @@ def refusal(status: int, **headers: str) -> Answer:
     return Answer(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def driven(flow: Flow[Any], answers: Iterable[Answer]) -> tuple[list[Call], list[float], Any]:
-    """The calls, the waits and the result of a flow that gets these answers; time goes by in waits only."""
-    calls, waits, left, done = [], [], iter(answers), None
+def driven(
+    flow: Flow[Any], answers: Iterable[Answer], took: float = 0.0
+) -> tuple[list[Call], list[float], Any]:
+    """The calls, the waits and the result of a flow that gets these answers, each after some seconds."""
+    calls: list[Call] = []
+    waits, left, done = list[float](), iter(answers), None
     try:
         while True:
             step = flow.send(done) if done is not None else next(flow)
             if isinstance(step, Wait):
                 waits.append(step.seconds)
-                done = Done(sum(waits))
+                done = Done(sum(waits) + len(calls) * took)
             else:
                 calls.append(step)
-                done = Done(sum(waits), next(left))
+                done = Done(sum(waits) + len(calls) * took, next(left), took)
     except StopIteration as end:
         return calls, waits, end.value
     except PostserveError as error:
@@ -54,6 +57,13 @@ def test_what_may_pass_is_tried_again(trouble: Answer) -> None:
     calls, waits, result = driven(tried(CALL, PATIENCE), [trouble] * 3 + [FINE])
     assert (calls, result) == ([CALL] * 4, FINE)
     assert all(0.0 <= wait <= 0.1 * 2**i for i, wait in enumerate(waits))
+
+
+def test_patience_begins_with_the_first_try() -> None:
+    calls, _, error = driven(tried(CALL, PATIENCE), [GONE] * 5, took=20.0)
+    assert (len(calls), type(error)) == (2, ServiceUnavailable)
+    calls, _, error = driven(tried(CALL, PATIENCE), [GONE] * 5, took=40.0)
+    assert (len(calls), type(error)) == (1, ServiceUnavailable)
 
 
 @pytest.mark.parametrize(

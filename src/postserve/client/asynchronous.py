@@ -167,11 +167,12 @@ class AsyncClient:
         if isinstance(step, Wait):
             await asyncio.sleep(step.seconds)
             return Done(time.monotonic())
+        began = time.monotonic()
         try:
             answer = await self._answer(step)
         except httpx.RequestError as error:
             answer = settings.unanswered(error)
-        return Done(time.monotonic(), answer)
+        return Done(now := time.monotonic(), answer, now - began)
 
     async def _answer(self, call: Call) -> Answer:
         if call.into is None:

@@ -168,11 +168,12 @@ class Client:
         if isinstance(step, Wait):
             time.sleep(step.seconds)
             return Done(time.monotonic())
+        began = time.monotonic()
         try:
             answer = self._answer(step)
         except httpx.RequestError as error:
             answer = settings.unanswered(error)
-        return Done(time.monotonic(), answer)
+        return Done(now := time.monotonic(), answer, now - began)
 
     def _answer(self, call: Call) -> Answer:
         if call.into is None:

@@ -64,6 +64,8 @@ class Done(NamedTuple):
 
     now: float
     answer: Answer = Answer(0, b"")
+    took: float = 0.0
+    """Seconds."""
 
 
 class Patience(NamedTuple):
@@ -103,8 +105,8 @@ def tried(call: Call, patience: Patience) -> Flow[Answer]:
     """
     start: float | None = None
     for number in range(patience.tries):
-        now, answer = yield call
-        start = now if start is None else start
+        now, answer, took = yield call
+        start = now - took if start is None else start
         if answer.status in (200, 202):
             return answer
         if answer.status not in (0, *AGAIN):

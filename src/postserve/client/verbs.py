@@ -156,7 +156,7 @@ def answers(path: str, wait: float) -> Flow[bool]:
             yield from tried(Call("GET", path), Patience(1, 0.0))
             return True
         except ServiceUnavailable:
-            now, _ = yield Wait(LOOK if end is not None else 0.0)
+            now, *_ = yield Wait(LOOK if end is not None else 0.0)
             end = now + wait if end is None else end
             if now >= end:
                 return False
