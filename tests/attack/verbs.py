@@ -82,6 +82,8 @@ def verbs(make: Make, came: list[Feedback], *, announced: bool) -> Iterator[tupl
             yield "update without z", lambda item: item.update(*came[SOME + 1][:2], None, reward)
             yield from verbs_with_ids(came)
         yield "expect with an id", lambda item: item.expect(x, arm, round_id="new")
+        names = [f"new {i}" for i in range(len(X))]
+        yield "expect_batch", lambda item: item.expect_batch(X, arms, round_ids=names)
     yield "remove_arm", lambda item: item.remove_arm(arm)
     yield "refit_prior", lambda item: item.refit_prior()
     other = make()

@@ -127,10 +127,13 @@ def test_a_batch_that_is_refused_changes_nothing() -> None:
         ([0, 1], ["a", "a"], "two of round_ids are the same"),
         ([0, 1], ["a"], "round_ids has 1 entries, wanted 2"),
         ([0], ["a", "b"], "arms has 1 entries, wanted 2"),
+        ([0, 1], "ab", "round_ids is 'ab', wanted a sequence"),
+        (0, ["a", "b"], "arms is 0, wanted a sequence"),
         ([0, 9], ["a", "b"], "arm is 9"),
     ):
+        given: Any = arms, names
         with pytest.raises(InvalidInput, match=message):
-            policy.expect_batch(X, arms, round_ids=names)
+            policy.expect_batch(X, given[0], round_ids=given[1])
         assert digest(policy) == before
 
 

@@ -147,10 +147,15 @@ def announced_rounds_are_found_by_id(make: Make) -> None:
         return
     plain, (x, arm, *_) = copy.deepcopy(policy), in_turn(policy, rounds)[0]
     came = [(f"{i}", z, reward) for i, (_, _, z, reward) in enumerate(in_turn(policy, rounds))]
+    many = copy.deepcopy(policy)
     for name, *_ in came:
         policy.expect(x, arm, round_id=name)
     if isinstance(policy, Persistent):
         plain, policy = reload(plain), reload(policy)
+        if hasattr(many, "expect_batch"):
+            many.expect_batch([x] * len(came), [arm] * len(came), round_ids=[name for name, *_ in came])
+            alike = same(snapshot(reload(many)), snapshot(policy))
+            require(alike, "expect_batch announced otherwise than expect")
     _require_only_ids(policy, x, arm, came[0][1])
     # The last one is the first whose z comes. Where z is used, the reward comes alone: the round has its own.
     z_hats = {name: plain.observe(x, arm, z) for name, z, _ in reversed(came)}

@@ -215,7 +215,9 @@ class BasePolicy(HasSteps, abstract=True):
         >>> policy.expect_batch([[1.0], [2.0]], [0, 0], round_ids=["visit 7", "visit 8"])
         >>> policy.withdraw([2.0], 0, round_id="visit 8")
         """
-        for name, given in (("arms", arms), ("round_ids", round_ids)):
+        for name, given in (("X", X), ("arms", arms), ("round_ids", round_ids)):
+            if not hasattr(given, "__len__") or isinstance(given, str):
+                raise InvalidInput(f"{name} is {given!r:.60}, wanted a sequence")
             if len(given) != len(X):
                 raise InvalidInput(f"{name} has {len(given)} entries, wanted {len(X)}")
         checked = [_checked_round(self, x, arm, None) for x, arm in zip(X, arms, strict=True)]
