@@ -137,12 +137,10 @@ def test_a_batch_that_is_refused_changes_nothing() -> None:
         assert digest(policy) == before
 
 
-@every_policy
+@pytest.mark.parametrize("make", [make for name, make in POLICIES.items() if name != "LinUCB"])
 def test_what_came_of_z_is_learnt_once(make: Callable[[], Any]) -> None:
     """Of rounds that are open in both, of new ones, and of one whose z was known already."""
     policy = taught(make(), np.random.default_rng(3))
-    if policy.dim_z is None:
-        pytest.skip("it does not learn z")
     before, other = announced(policy, range(20), range(5)), announced(policy, range(30), range(25))
     found = taken_over(before, other)
     known = {one.round_id: (one.x, one.arm, one.z) for one in found._open}
