@@ -252,3 +252,9 @@ def test_a_map_of_ones_own_that_fails_leaves_all_as_they_were() -> None:
 def test_stages_that_do_not_follow_each_other_are_refused(maps: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
         StagedMap(maps)
+
+
+def test_stages_of_stages_are_given_one_by_one() -> None:
+    inner = StagedMap([RidgeMap(1, 1), RidgeMap(2, 1)])
+    with pytest.raises(InvalidInput, match=r"maps\[0\] is a StagedMap, wanted the maps of its stages"):
+        StagedMap([inner, RidgeMap(3, 1)])

@@ -225,3 +225,20 @@ def test_a_width_that_cannot_be_squared_is_a_width() -> None:
     widths_of_moving(2.0, 1.0, squares[:1], moved[:1])
     widths_of_moving(1e40, 1e40, squares[1:], moved[1:])
     np.testing.assert_allclose(squares, [5.0, math.sqrt(2.0) * 1e165, 1e190, 1e190], rtol=1e-12)
+
+
+def test_a_subclass_that_overrides_spread_alone_is_asked_for_it() -> None:
+    class Certain(StagedMap):
+        def spread(self, x: Any, arms: Any = (0,)) -> FloatArray:
+            return 0.0 * super().spread(x, arms)
+
+    stages = [HybridMap(DIM_X, 1), HybridMap(DIM_X + 1, 1)]
+    x, slots = np.ones(DIM_X), np.arange(ARMS)
+    policies = (
+        PoLinUCB(ARMS, Certain(stages), optimism="posterior", exploration=1.0),
+        PoLinUCB(ARMS, StagedMap(stages), optimism="plugin", exploration=1.0),
+        PoLinUCB(ARMS, StagedMap(stages), optimism="posterior", exploration=1.0),
+    )
+    certain, plugin, posterior = (taught(policy, 0)[0]._scores(x, slots) for policy in policies)
+    assert certain.max() == pytest.approx(plugin.max())  # others may be inexact
+    assert (certain < posterior).all()

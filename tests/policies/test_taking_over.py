@@ -129,6 +129,7 @@ def test_a_batch_that_is_refused_changes_nothing() -> None:
         ([0], ["a", "b"], "arms has 1 entries, wanted 2"),
         ([0, 1], "ab", "round_ids is 'ab', wanted a sequence"),
         (0, ["a", "b"], "arms is 0, wanted a sequence"),
+        (np.array(1), ["a", "b"], "arms is array.1., wanted a sequence"),
         ([0, 9], ["a", "b"], "arm is 9"),
     ):
         given: Any = arms, names
@@ -198,3 +199,22 @@ def test_no_round_at_all_is_taken_over() -> None:
     change(found, open_rounds.take_over, [])
     assert found._open is None
     assert digest(found) == digest(policy)
+
+
+def test_of_rounds_at_one_x_stages_take_back_the_oldest() -> None:
+    """As `expect` and `observe` do, so that a replay of these verbs has the same state."""
+    policy = taught(POLICIES["PoLinUCB, StagedMap"](), np.random.default_rng(3))
+    x, z = np.ones(DIM_X), np.array([1.0, 2.0])
+    before, other = private(policy), private(policy)
+    for name in "abc":
+        other.expect(x, 0, round_id=name)
+    before.expect(x, 0, round_id="a")
+    other.update(-x, 1, z, 1.0)
+    before.update(-x, 1, z, 1.0)
+    for name in "bc":
+        other.observe(x, 0, z, round_id=name)
+    single = private(before)
+    for name in "bc":
+        single.expect(x, 0, round_id=name)
+        single.observe(x, 0, z, round_id=name)
+    assert digest(taken_over(before, other)) == digest(single)

@@ -335,6 +335,8 @@ def _checked(maps: Sequence[ContextMap]) -> Sequence[ContextMap]:
     for k, each in enumerate(maps):
         if not isinstance(each, ContextMap) or isinstance(each, type):
             raise InvalidInput(f"maps[{k}] is a {type(each).__name__}, wanted a context map")
+        if isinstance(each, StagedMap):
+            raise InvalidInput(f"maps[{k}] is a StagedMap, wanted the maps of its stages in its place")
     told = np.cumsum([maps[0].dim_x, *(each.dim_z for each in maps)]).tolist()  # x, x and the first stage, …
     for k, each in enumerate(maps):
         *fewer, most = told[: k + 1]

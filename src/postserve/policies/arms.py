@@ -273,7 +273,7 @@ class ArmModels:
         (starts, size), models, U_centred = self._moving, self.models_of(slots), self.models.centred(U)
         if spread.ndim == 3:
             means, widths, beta, _, M = self.widths.project_around(U_centred, models, starts, size)
-            squares = widths**2 + (spread * (M @ spread)).sum(axis=(1, 2))
+            squares = widths**2 + np.maximum((spread * (M @ spread)).sum(axis=(1, 2)), 0.0)
             moved = np.square((beta + self._beta_0)[:, None] @ spread).sum(axis=(1, 2))
         else:
             means, squares, moved = self.widths.project_moving(

@@ -216,7 +216,8 @@ class BasePolicy(HasSteps, abstract=True):
         >>> policy.withdraw([2.0], 0, round_id="visit 8")
         """
         for name, given in (("X", X), ("arms", arms), ("round_ids", round_ids)):
-            if not hasattr(given, "__len__") or isinstance(given, str):
+            listed = given.ndim > 0 if isinstance(given, np.ndarray) else isinstance(given, Sequence)
+            if not listed or isinstance(given, str):
                 raise InvalidInput(f"{name} is {given!r:.60}, wanted a sequence")
             if len(given) != len(X):
                 raise InvalidInput(f"{name} has {len(given)} entries, wanted {len(X)}")

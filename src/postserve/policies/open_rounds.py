@@ -75,7 +75,12 @@ def _expect_with_z(policy: Any, others: Sequence[OpenRound]) -> None:
     for one in others:
         assert one.z is not None
         slot = policy._arm_set.slot(one.arm)
+        staged = _learns_in_stages(policy)
+        if staged:  # of rounds with equal x and arm it takes back the oldest
+            policy._phi_hat.expect(one.x, slot)
         z_hat = _learn_z(policy, one.x, slot, one.z, None)
+        if staged:
+            policy._phi_hat.withdraw(one.x, slot)
         rows = policy._rows_out(one.x, slot, one.z, z_hat)
         rounds.append(OpenRound(one.x, one.arm, one.z, z_hat, rows=rows, round_id=one.round_id))
     if rounds:

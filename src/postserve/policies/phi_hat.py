@@ -53,7 +53,9 @@ class PhiHat:
         # Asked for both at once, which skips `predict` and `spread`: a subclass may override them.
         self._hybrid = self.map if type(self.map) is HybridMap else None
         # What the map can do, asked once: isinstance with a protocol takes longer than a prediction.
-        self._with_root = self.map if isinstance(self.map, HasSpreadRoot) else None
+        # A subclass of ours that overrides `spread` alone is asked for that.
+        own_spread = isinstance(self.map, StagedMap) and type(self.map).spread is not StagedMap.spread
+        self._with_root = self.map if isinstance(self.map, HasSpreadRoot) and not own_spread else None
         self._shaped = self.map if isinstance(self.map, ShapesBall) else None
         self._learns_where = self.map if isinstance(self.map, HasUntaught) else None
         self._counts_pending = self.map if isinstance(self.map, CountsPending) else None
@@ -135,6 +137,10 @@ class PhiHat:
         slot. A map that knows nothing of them has its radius in all directions alike.
         """
         for_all, what = self._for_all, "context_map.spread(x)"
+        if self._with_root is not None:
+            root = self._with_root.spread_root(x, self._ids(slots))
+            root = shaped("context_map.spread_root(x)", root, (len(slots), self._dim_z, None))
+            return self.predict(x, slots), root
         if for_all is not None and x.ndim == 1:
             rows, deviations = for_all._predict_and_spread(x[None])
             z_hat = rows[0]
@@ -143,10 +149,6 @@ class PhiHat:
             if not self._is_plain(deviations[0]):
                 deviations = matrix(what, deviations, 1, self._dim_z)
             return z_hat, deviations
-        if self._with_root is not None:
-            root = self._with_root.spread_root(x, self._ids(slots))
-            root = shaped("context_map.spread_root(x)", root, (len(slots), self._dim_z, None))
-            return self.predict(x, slots), root
         if self._hybrid is not None:
             rows, deviations = self._hybrid._predict_and_spread(x, self._ids(slots))
             z_hat = matrix("context_map.predict(x)", rows, len(slots), self._dim_z)

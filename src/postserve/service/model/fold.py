@@ -179,7 +179,7 @@ class Fold(NamedTuple):
 
 def _only_announces(step: Step) -> bool:
     """Whether a decision was served of which nothing else is known."""
-    return isinstance(step.event, Decided) and not step.before.first and step.after.active
+    return isinstance(step.event, Decided) and step.before == Round() and step.after.active
 
 
 def _announced(model: Model, steps: Sequence[Step]) -> Model:
