@@ -66,7 +66,7 @@ def test_a_round_has_what_came_of_it_and_when(play: Play, clock: Clock, tmp_path
         **{f"z.{name}": value for name, value in Z.items()},
     }
     assert (whole["arm"], whole["eligible"]) == (decided.arm, ["short", "long"])
-    assert (whole["propensity"], whole["propensities"]) == (decided.propensity, decided.propensities)
+    assert (whole["propensity"], whole["propensities"]) == (decided.propensity, list(decided.propensities))
     assert (whole["reward"], whole["model_version"]) == (2.0, 0)
     times = [whole[name].timestamp() - began for name in ("time", "z_time", "reward_time")]
     assert times == [0.0, 20.0, 30.0]

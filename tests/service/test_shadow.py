@@ -78,7 +78,7 @@ def test_what_it_would_have_earned_is_estimated() -> None:
         assert found["shadow"]["low"] < 0.5 < found["shadow"]["high"]
         assert found["difference"]["high"] < 0.0
         decided: Any = play.engine.store.read(0, 1)[0].event
-        assert decided.shadow == [0.5, 0.5]
+        assert decided.shadow == (0.5, 0.5)
 
 
 def test_a_restart_goes_on_and_another_shadow_begins_anew(tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_it_is_not_asked_before_it_knows_the_log() -> None:
         shadow_of(one)
         late = shadow.model._replace(seq=shadow._first - 1)
         known, shadow.learner.model = shadow.learner.model, late
-        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ["short"]) == []
+        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ("short",)) == ()
         shadow.learner.model = known
-        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ["short"]) == [1.0]
-        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ["short", "new"]) == []
+        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ("short",)) == (1.0,)
+        assert one.engine._shadows({"age": 1.0, "device": "phone"}, ("short", "new")) == ()
 
 
 def test_where_the_log_cannot_say_it_is_said() -> None:

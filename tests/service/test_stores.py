@@ -27,7 +27,7 @@ Make = Callable[[], Store]
 
 
 def decided(name: str) -> Event:
-    options: Any = {"x": X, "eligible": ["a"], "arm": "a", "propensities": [1.0]}
+    options: Any = {"x": X, "eligible": ("a",), "arm": "a", "propensities": (1.0,)}
     return Decided(1.5, name, **options, version=0, z_due=2.0, due=3.0)
 
 

@@ -310,12 +310,12 @@ class BasePolicy(HasSteps, abstract=True):
 
     def _rows_out(
         self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
+    ) -> tuple[FloatArray | None, ...]:
         """The row of an announced round in each of the `_regressions`, z being None until it comes.
 
         None where a map cannot say yet where z lies. z_hat may be given before z comes, where it is known.
         """
-        return []
+        return ()
 
     def _add_arm(self) -> None:
         """Prepare what another arm needs."""

@@ -181,8 +181,9 @@ class BestPolicy(ChoosesFromX, BasePolicy):
 
     def _rows_out(
         self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
-        return [row for member in self._members.values() for row in member._rows_out(x, slot, z, z_hat)]
+    ) -> tuple[FloatArray | None, ...]:
+        members = self._members.values()
+        return tuple(row for member in members for row in member._rows_out(x, slot, z, z_hat))
 
     def _before_parts(self, x: FloatArray, slot: int) -> FloatArray | None:
         return self._teacher._before_parts(x, slot)

@@ -117,15 +117,15 @@ class LinearPolicy(BasePolicy, abstract=True):
 
     def _rows_out(
         self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
+    ) -> tuple[FloatArray | None, ...]:
         """u at phi_hat(x) until z comes, and then as the arm will learn it; z_hat may be known."""
         if z is not None or self._phi_hat is None:
-            return [self._row(x, NO_Z if z is None else z, z_hat)]
+            return (self._row(x, NO_Z if z is None else z, z_hat),)
         if not self._phi_hat.is_taught(slot):
-            return [None]
+            return (None,)
         if z_hat is None:
             z_hat = self._phi_hat.predict_one(x, slot)
-        return [self._row(x, z_hat, z_hat)]
+        return (self._row(x, z_hat, z_hat),)
 
     def _row(self, x: FloatArray, z: FloatArray, z_hat: FloatArray | None) -> FloatArray:
         """u of a round as the arm learns it."""

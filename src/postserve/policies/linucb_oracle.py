@@ -109,9 +109,9 @@ class LinUCBOracle(LinearPolicy):
 
     def _rows_out(
         self, x: FloatArray, slot: int, z: FloatArray | None, z_hat: FloatArray | None
-    ) -> list[FloatArray | None]:
+    ) -> tuple[FloatArray | None, ...]:
         """Nothing until z comes: there is no map to predict it."""
-        return [None if z is None else self._arms.stack(x, z)[0]]
+        return (None if z is None else self._arms.stack(x, z)[0],)
 
     @fast_path
     def _update_batch(

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ class OpenRound:
     z_hat: FloatArray | None = None
     part: FloatArray | None = None
     """What is known of z before all of it came, NaN elsewhere."""
-    rows: list[FloatArray | None] = field(default_factory=list)
+    rows: tuple[FloatArray | None, ...] = ()
     """The row that counts in the widths of each of the policy's regressions; None if there is none yet."""
     round_id: str | None = None
     """What its feedback names it by, if it was announced with a name."""

@@ -324,7 +324,7 @@ def _bits(z: FloatArray | None) -> bytes:
 def adopt(policy: Any, others: Iterable[OpenRound]) -> None:
     """Take over the rounds of another policy; its map's have been merged."""
     for each in others:
-        one = replace(each, x=each.x.copy(), rows=list(each.rows))
+        one = replace(each, x=each.x.copy())
         count(policy, one)
         policy._open = _open(policy)
         policy._open.add(one)
@@ -434,14 +434,14 @@ def _count_more(policy: Any) -> None:
             count(policy, policy._open.replace(one, rows=_rows(policy, one)))
 
 
-def _rows(policy: Any, one: OpenRound) -> list[FloatArray | None]:
+def _rows(policy: Any, one: OpenRound) -> tuple[FloatArray | None, ...]:
     """The rows of a round as far as it is known now."""
     slot, z, z_hat = policy._arm_set.slot(one.arm), one.z, one.z_hat
     if one.part is not None and policy._phi_hat is not None and not _is_untaught(policy, slot):
         predicted = policy._phi_hat.predict_one(one.x, slot)
         z_hat = predicted if z_hat is None else z_hat
         z = _completed(policy, one.x, slot, one.part, predicted)
-    rows: list[FloatArray | None] = policy._rows_out(one.x, slot, z, z_hat)
+    rows: tuple[FloatArray | None, ...] = policy._rows_out(one.x, slot, z, z_hat)
     return rows
 
 

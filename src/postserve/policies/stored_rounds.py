@@ -60,7 +60,7 @@ def restore(policy: Any, stored: Stored) -> None:
         parts = [value if has.any() else None for value, has in zip(values, known, strict=True)]
     X, names = stored.take("open_x", (n, policy.dim_x or 0)), _round_ids(stored, n)
     rounds = [
-        OpenRound(x, arm, z, z_hat, part, rows, name)
+        OpenRound(x, arm, z, z_hat, part, tuple(rows), name)
         for x, arm, name, part, z, z_hat, *rows in zip(X, arms.tolist(), names, parts, *columns, strict=True)
     ]
     policy._open = OpenRounds(rounds)

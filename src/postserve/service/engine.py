@@ -162,7 +162,7 @@ class Engine:
             x=x,
             eligible=arms,
             arm=arms[index],
-            propensities=chances.tolist(),
+            propensities=tuple(chances.tolist()),
             version=model.seq,
             z_due=now + self._wait_for_z,
             due=now + self._wait_for_reward,
@@ -172,19 +172,21 @@ class Engine:
         )
         return self.submit(Decide(decided))
 
-    def _shadows(self, x: dict[str, Any], arms: list[str]) -> list[float]:
+    def _shadows(self, x: dict[str, Any], arms: tuple[str, ...]) -> tuple[float, ...]:
         """What the shadow would have done, exploring as the service does."""
         would = None if self.shadow is None else self.shadow.would(x, arms)
-        return [] if would is None else self._explored(would).tolist()
+        return () if would is None else tuple(self._explored(would).tolist())
 
     def _explored(self, chances: Any) -> Any:
         share = self.experiment.explore
         return (1.0 - share) * chances + share / len(chances)
 
-    def _chances(self, model: Model, x: dict[str, Any], eligible: list[str] | None) -> tuple[list[str], Any]:
+    def _chances(
+        self, model: Model, x: dict[str, Any], eligible: list[str] | None
+    ) -> tuple[tuple[str, ...], Any]:
         """The arms that may be served, and the probability of each."""
         if eligible is None:
-            arms = list(model.eligible)
+            arms = model.eligible
         else:
             arms = _each_once(eligible)
             if unknown := [arm for arm in arms if arm not in model.arms or arm in model.retired]:
@@ -349,8 +351,8 @@ class Engine:
             rehearse(experiment, experiment.untaught(len(model.arms)))  # whose ids no caller has used
 
 
-def _each_once(arms: list[str]) -> list[str]:
-    return list(dict.fromkeys(arms))
+def _each_once(arms: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(arms))
 
 
 def _submitted(writer: Writer, requests: Iterable[Request]) -> list["Future[Answer]"]:

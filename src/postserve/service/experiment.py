@@ -5,6 +5,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -149,6 +150,7 @@ def parse_experiment(text: str, label: str = "the experiment") -> Experiment:
     return found
 
 
+@lru_cache  # as the writer asks with every commit
 def seconds(key: str, text: str) -> float:
     """A wait such as "90s", "15m", "12h" or "30d"."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd])", text)

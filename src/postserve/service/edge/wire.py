@@ -210,7 +210,7 @@ def round_out(name: str, known: Round, z_names: tuple[str, ...]) -> RoundOut:
         x=None if decided is None else decided.x,
         arm=None if decided is None else decided.arm,
         propensity=None if decided is None else decided.propensity,
-        eligible=None if decided is None else decided.eligible,
+        eligible=None if decided is None else list(decided.eligible),
         model_version=None if decided is None else decided.version,
         time=None if decided is None else decided.time,
         expires=None if decided is None else decided.due,

@@ -19,12 +19,15 @@ class _Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind"
 
 
 class Decided(_Event, frozen=True, kw_only=True):
-    """An arm was chosen at x; z is waited for until `z_due` and the reward until `due`."""
+    """An arm was chosen at x; z is waited for until `z_due` and the reward until `due`.
+
+    Its fields are such that the garbage collector need not look at them: very many may be open.
+    """
 
     x: Values
-    eligible: list[str]
+    eligible: tuple[str, ...]
     arm: str
-    propensities: list[float]
+    propensities: tuple[float, ...]
     """Of the eligible arms, in their order."""
     version: int
     """The last event that the deciding model had learnt."""
@@ -34,7 +37,7 @@ class Decided(_Event, frozen=True, kw_only=True):
     """It counts only once it is activated."""
     named: bool = True
     """The caller said which arms are eligible, rather than all that there are."""
-    shadow: list[float] = []
+    shadow: tuple[float, ...] = ()
     """What the policy that only looks on would have done, if there is one."""
 
     @property

@@ -1,7 +1,9 @@
 """The life of one decision, from its events; `fold.py` says what each step teaches."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from postserve.service.log.events import (
     Activated,
@@ -15,13 +17,13 @@ from postserve.service.log.events import (
 from postserve.service.values import Values
 
 
-class Round(NamedTuple):
+class Round(Struct, frozen=True, gc=False):
     """What is known of one decision. Feedback may come before it: it is kept until the decision comes."""
 
     decided: Decided | None = None
     active: bool = False
     """The arm was served, as far as anybody said."""
-    z: Values = {}  # noqa: RUF012 - never changed in place
+    z: Values = {}
     rewards: tuple[Rewarded, ...] = ()
     reward: float | None = None
     """The one that counts, once it is settled."""
@@ -33,23 +35,24 @@ class Round(NamedTuple):
 
     def after(self, event: Event) -> "Round":
         """The round once this has happened."""
-        known = self if self.first else self._replace(first=event.time)
+        known = self if self.first else replace(self, first=event.time)
         match event:
             case Decided():
-                return known._replace(decided=event, active=not event.deferred)
+                return replace(known, decided=event, active=not event.deferred)
             case Activated():
-                return known._replace(active=True)
+                return replace(known, active=True)
             case Followed():
-                return known._replace(z={**self.z, **event.z})
+                return replace(known, z={**self.z, **event.z})
             case Rewarded():
                 reward = event.reward if event.final else self.reward
-                return known._replace(rewards=(*self.rewards, event), reward=reward)
+                return replace(known, rewards=(*self.rewards, event), reward=reward)
             case Erased():
-                return known._replace(erased=True)
+                return replace(known, erased=True)
             case Expired() if self.decided is None:
                 return Round()  # nobody will ask for what came to it
             case Expired():
-                return known._replace(
+                return replace(
+                    known,
                     z_over=self.z_over or event.z,
                     reward_over=self.reward_over or event.reward_over,
                     reward=self.reward if event.reward is None else event.reward,

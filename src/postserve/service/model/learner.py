@@ -50,29 +50,26 @@ class Rounds:
         self._store, self._names = store, z_names
         self._known: dict[str, Round] = {}
 
-    def at(self, name: str, seq: int) -> Round:
-        """The round of a decision before the event at a place."""
-        return round_of(self._store.events_of([name], before=seq)[name])
-
     def clear(self) -> None:
         """Forget all; they are read from the log again."""
         self._known.clear()
 
     def steps(self, logged: list[Logged]) -> list[Step]:
-        """The events with their rounds."""
+        """Events that follow one another in the log, with their rounds."""
         known, found = self._known, []
+        names = dict.fromkeys(event.id for _, event in logged if event.id)
+        read = self._store.events_of([name for name in names if name not in known], before=logged[0].seq)
+        rounds = {name: round_of(read[name]) if name in read else known.pop(name) for name in names}
         for seq, event in logged:
             if not event.id:
                 found.append(Step(seq, event, Round(), Round()))
                 continue
-            before = known.pop(event.id, None)
-            before = self.at(event.id, seq) if before is None else before
-            after = before.after(event)
-            if not after.is_closed(self._names):
-                known[event.id] = after
-            found.append(Step(seq, event, before, after))
+            before = rounds[event.id]
+            rounds[event.id] = before.after(event)
+            found.append(Step(seq, event, before, rounds[event.id]))
+        known.update((name, one) for name, one in rounds.items() if not one.is_closed(self._names))
         while len(known) > MOST_ROUNDS:
-            del known[next(iter(known))]  # the one that was touched longest ago
+            del known[next(iter(known))]  # one that was touched long ago
         return found
 
 

@@ -1,6 +1,7 @@
 """The log in an SQLite file: one process writes, and what it has answered for is on the disk."""
 
 import fcntl
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,6 +38,8 @@ WHERE seq <= ? AND id <> '' AND id NOT IN (SELECT id FROM waits)
   AND NOT EXISTS (SELECT 1 FROM events AS l WHERE l.id = events.id AND l.seq > ? AND l.id <> '')
 LIMIT ?
 """
+AT_ONCE = 512
+"""Decisions that one statement looks for, at most."""
 BUSY_MS = 10_000
 """How long a statement waits for another process, such as one that makes a backup."""
 
@@ -287,14 +290,17 @@ def _immediate(db: apsw.Connection) -> Iterator[None]:
 
 
 def _events_of(db: apsw.Connection, ids: Iterable[str], before: int | None) -> dict[str, list[Event]]:
-    query = "SELECT body FROM events WHERE id = ? AND id <> ''"
-    query += " ORDER BY seq" if before is None else " AND seq < ? ORDER BY seq"
-    rest = () if before is None else (before,)
-    found: dict[str, Iterable[Any]] = {name: db.execute(query, (name, *rest)).fetchall() for name in ids}
-    return {
-        name: [read_event(body, f"an event of {name!r:.60}") for (body,) in rows]
-        for name, rows in found.items()
-    }
+    """In few statements: at the end of each, the thread waits until it may go on."""
+    names, end = list(dict.fromkeys(ids)), math.inf if before is None else before
+    found: dict[str, list[Event]] = {name: [] for name in names}
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        wanted = ", ".join("?" * len(some))
+        query = f"SELECT id, body FROM events WHERE id IN ({wanted}) AND id <> '' AND seq < ? ORDER BY seq"
+        rows: Iterable[Any] = db.execute(query, (*some, end)).fetchall()
+        for name, body in rows:
+            found[name].append(read_event(body, f"an event of {name!r:.60}"))
+    return found
 
 
 def _value(db: apsw.Connection, query: str, values: tuple[Any, ...] = ()) -> Any:
