@@ -10,8 +10,8 @@ from tests.service.playing import FILE, Clock, Play, X, Z, experiment, playing, 
 
 from postserve import InvalidInput
 from postserve.policies import open_rounds
-from postserve.service.log.events import Expired
-from postserve.service.log.requests import Conflict
+from postserve.service.log.events import Expired, Promoted
+from postserve.service.log.requests import Conflict, Tell
 from postserve.service.log.rounds import round_of
 from postserve.service.log.stores import Store, StoreError
 from postserve.service.log.stores.memory import MemoryStore
@@ -306,6 +306,25 @@ def test_open_decisions_settle_as_the_file_says_now() -> None:
         clock.now += 2000.0
         play.engine.expire()
         assert round_of(store.events_of(["d"])["d"]).reward == 1.0
+
+
+def test_only_the_promoted_snapshot_is_taken() -> None:
+    """Whatever others were looked at before."""
+    with playing(experiment(), MemoryStore(), Clock()) as play:
+        play.done(play.engine.snapshot())
+        for each in ("one", "two"):
+            play.decide(each)
+            play.done(play.engine.follow(each, Z))
+            play.done(play.engine.reward(each, 1.0))
+            play.done(play.engine.snapshot())
+        play.learn()
+        first, second, third = (seq for seq, _ in play.engine.store.snapshots())
+        play.engine.learner.check(third)
+        play.done(play.engine.submit(Tell(Promoted(0.0, snapshot=second))))
+        assert rounds_learnt(play.learn()) == 1
+        play.engine.learner.check(second)
+        play.done(play.engine.promote(first))
+        assert rounds_learnt(play.learn()) == 0
 
 
 @pytest.mark.parametrize("name", ["PoLinUCB", "RobustPoLinUCB", "LinUCBPhiHat"])

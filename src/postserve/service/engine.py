@@ -34,7 +34,7 @@ from postserve.service.log.requests import (
 from postserve.service.log.retention import drop_old
 from postserve.service.log.stores import Store, StoreError
 from postserve.service.log.writer import Writer
-from postserve.service.model.fold import Model, loaded, numbered
+from postserve.service.model.fold import Model, numbered
 from postserve.service.model.learner import Learner, pin
 from postserve.service.model.shadow import Shadow
 from postserve.service.rehearsing import rehearse
@@ -270,10 +270,10 @@ class Engine:
         return self.submit(Tell(Promoted(self._clock(), snapshot=seq)))
 
     def _refuse_unless_saved(self, seq: int) -> None:
-        if (saved := self.store.snapshot(seq)) is None:
+        if seq not in dict(self.store.snapshots()):
             raise self._not_saved(seq)
         try:
-            loaded(saved)
+            self.learner.check(seq)
         except Exception as error:
             raise InvalidInput(f"snapshot {seq} cannot be loaded ({error}), wanted another one") from error
 

@@ -10,7 +10,7 @@ from postserve.service.engine import first_model
 from postserve.service.experiment import Experiment
 from postserve.service.log.events import Promoted
 from postserve.service.log.stores import BASE, Saved, Store, StoreError
-from postserve.service.model.fold import Fold, Model, loaded
+from postserve.service.model.fold import Fold, Model, loaded, model_at
 from postserve.service.model.learner import BATCH, Rounds
 
 
@@ -48,7 +48,7 @@ def _rebuilt(experiment: Experiment, store: Store, progress: Callable[[int], Non
     start = model.seq
     fold = Fold(
         tuple(experiment.z),
-        lambda seq: store.snapshot(seq) if seq <= start else made.get(seq),
+        lambda seq: model_at(seq, store.snapshot if seq <= start else made.get),
         keep,
     )
     while logged := store.read(model.seq, BATCH):

@@ -65,6 +65,13 @@ class Model(NamedTuple):
         )
 
 
+def model_at(seq: int, snapshot: Callable[[int], Saved | None]) -> Model:
+    """The model of a snapshot that is kept."""
+    if (saved := snapshot(seq)) is None:
+        raise StoreError(f"there is no snapshot at {seq}, wanted one that is kept")
+    return loaded(saved)
+
+
 @giving_way()
 def loaded(saved: Saved) -> Model:
     """The model from its bytes."""
@@ -107,8 +114,8 @@ class Fold(NamedTuple):
     """What the fold needs beside the log."""
 
     z_names: tuple[str, ...]
-    saved: Callable[[int], Saved | None]
-    """The snapshot at a place."""
+    saved: Callable[[int], Model]
+    """The model of the snapshot at a place."""
     keep: Callable[[Saved, bool], None]
     """Where a snapshot goes, and whether it is that of an erasure."""
     make_way: Callable[[int], None] = lambda events: None
@@ -166,10 +173,7 @@ class Fold(NamedTuple):
 
     def _promoted(self, model: Model, seq: int) -> Model:
         """The policy of a snapshot, with the arms and the open rounds of today."""
-        saved = self.saved(seq)
-        if saved is None:
-            raise StoreError(f"there is no snapshot at {seq}, wanted one that is kept")
-        policy = private(loaded(saved).policy)
+        policy = private(self.saved(seq).policy)
         while policy.n_arms < len(model.arms):
             policy.add_arm()
         with giving_way():

@@ -14,7 +14,7 @@ from functools import partial
 from postserve.service.log.events import ArmAdded, ArmRetired, Event, Logged, Promoted, Snapshot
 from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store, StoreError
-from postserve.service.model.fold import Fold, Model, Step, loaded
+from postserve.service.model.fold import Fold, Model, Step, loaded, model_at
 from postserve.service.model.giving_way import pauses
 
 BATCH = 512
@@ -80,7 +80,8 @@ class Learner:
         self._store, self._most_kept = store, keep
         self._rounds = Rounds(store, z_names)
         self._full = False  # whether there may be more than was folded last
-        self._fold = Fold(z_names, store.snapshot, self._keep, pauses(lambda: self._full))
+        self._fold = Fold(z_names, self._saved, self._keep, pauses(lambda: self._full))
+        self._checked: Model | None = None  # of a snapshot that the fold is about to need
         self._untaught, self.model = untaught, newest(store, untaught)
         self._taught = None if store.shared else self.model
         """The model that is folded; None if another process leads."""
@@ -118,6 +119,12 @@ class Learner:
         last = self._store.last()
         while self.model.seq < last and self.step():
             progress(self.model.seq)
+
+    def check(self, seq: int) -> None:
+        """Raise if the model of a snapshot cannot be loaded; else the fold need not load it once more."""
+        model = model_at(seq, self._store.snapshot)
+        if self.leads:
+            self._checked = model
 
     def wait_for(self, seq: int, seconds: float) -> bool:
         """Wait until an event is learnt; whether it was."""
@@ -203,6 +210,10 @@ class Learner:
 
     def _is_awaited(self, idle: bool) -> bool:
         return self._stopping or (not idle and self.told > self.model.seq)
+
+    def _saved(self, seq: int) -> Model:
+        checked, self._checked = self._checked, None
+        return checked if checked is not None and checked.seq == seq else model_at(seq, self._store.snapshot)
 
     def _keep(self, saved: Saved, erasing: bool) -> None:
         self._store.save(saved)
