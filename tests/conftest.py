@@ -5,6 +5,7 @@ cores (`make test`), those that start clusters, browsers or commands do not run 
 """
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,10 @@ import pytest
 Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+# A shell starts background jobs with interrupts ignored, which the commands under test would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -54,6 +54,13 @@ def _intervals(
     axes.errorbar(values, at, xerr=ends, fmt="o", markersize=4, capsize=2, color=colour, label=label)
 
 
+def _as_shares(axes: Any) -> None:
+    """Percent, with as many digits as tell the ticks apart."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+
+
 def _rows(axes: Any, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), [_label(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -75,7 +82,7 @@ def _shares(rows: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, str], lab
     _rows(axes, names)
     axes.axvline(0.0, color=GREY, linewidth=1)
     axes.set_xlabel(label)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    _as_shares(axes)
     made.legend(loc="outside upper left", ncols=len(kinds))
     return made
 
@@ -111,7 +118,7 @@ def _sharing(numbers: Mapping[str, Any]) -> Any:
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.axvline(0.0, color=GREY, linewidth=1)
     axes.set_xlabel("share explained beyond what arms have in common")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    _as_shares(axes)
     return made
 
 
