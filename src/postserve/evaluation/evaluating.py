@@ -105,7 +105,7 @@ def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
     if name == AS_SERVED:
         settings = settings._replace(threshold=np.inf)
     counts = _kept(name, found, ratios, settings) if settings.estimator == "replay" else ratios
-    if settings.estimator == "dr_followups":
+    if settings.estimator == "dr_followups" and found.missing:
         counts = ratios * found.of("arrived")
     terms = _terms(name, found, ratios, counts, settings)
     if not np.isfinite(terms).all():
