@@ -210,6 +210,21 @@ def test_the_pages_lines_fit(page: str) -> None:
     assert [f"line {i}" for i, line in enumerate(lines, 1) if len(line) > 120] == []
 
 
+@pytest.mark.parametrize("page", THEORY)
+def test_the_formulas_of_the_theory_are_tex(page: str) -> None:
+    from matplotlib.mathtext import MathTextParser
+
+    parse, text = MathTextParser("path").parse, (ROOT / page).read_text()
+    prose = re.sub(r"^```python.*?^```", "", text, flags=re.M | re.DOTALL)
+    shown = "".join(re.findall(r"^```math\n(.*?)^```", prose, re.M | re.DOTALL)).splitlines()
+    formulas = [*re.findall(r"\$`([^`]*)`\$", prose), *shown]
+    assert len(formulas) > 50
+    for formula in formulas:
+        parse(f"${formula}$")  # raises where a brace is missing or a command is unknown
+    left = re.sub(r"^```math.*?^```|\$`[^`]*`\$|`[^`]*`|^#[^\n]*", "", prose, flags=re.M | re.DOTALL)
+    assert re.findall(r"[$‖Σ√ᵀ≤≥]|\w_\{", left) == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_links_lead_somewhere(page: str) -> None:
     here = ROOT / page
