@@ -174,10 +174,10 @@ def test_what_was_served_is_the_mean_reward(estimator: Any) -> None:
 @pytest.mark.parametrize("kind", ["bernstein", "sequence"])
 @pytest.mark.parametrize("estimator", ["ips", "dr", "dr_followups"])
 def test_terms_and_differences_lie_in_the_range_that_intervals_assume(estimator: Any, kind: Any) -> None:
-    options: Any = {"estimator": estimator, "interval": kind, "reward_range": UNIT}
     log = GAPS if kind == "bernstein" else LOG
-    found = compare({"rule": WORLD.policy, "coin": RandomPolicy(3)}, log, **options)
     largest = 1.0 / log.propensities.min()
+    options: Any = {"estimator": estimator, "interval": kind, "reward_range": UNIT, "max_ratio": largest}
+    found = compare({"rule": WORLD.policy, "coin": RandomPolicy(3)}, log, **options)
     inverse = 20.0 if estimator == "dr_followups" and log is GAPS else 1.0
     most = largest if estimator == "ips" else 1.0 + inverse * largest
     for each in found.evaluations.values():
@@ -187,12 +187,82 @@ def test_terms_and_differences_lie_in_the_range_that_intervals_assume(estimator:
         assert gain.low <= gain.value <= gain.high
 
 
-def test_weights_count_rows_as_if_they_were_there_so_often() -> None:
+@pytest.mark.parametrize("estimator", ["ips", "snips"])
+def test_weights_count_rows_as_if_they_were_there_so_often(estimator: Any) -> None:
     weights = np.random.default_rng(0).integers(0, 3, size=len(LOG))
     twice = LOG.take(np.repeat(np.arange(len(LOG)), weights))
     weighed = LOG.changed(weights=weights)
-    values = [evaluate(WORLD.policy, log, estimator="ips").value for log in (twice, weighed)]
-    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    found = [evaluate(WORLD.policy, log, estimator=estimator) for log in (twice, weighed)]
+    assert found[0].value == pytest.approx(found[1].value, rel=1e-12)
+    assert found[0].support.mean_ratio == pytest.approx(found[1].support.mean_ratio, rel=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["ips", "snips", "dr", "replay"])
+def test_weights_make_up_for_rewards_that_are_missing_by_arm_and_x(estimator: Any) -> None:
+    """Of two arms and two x the value of arm 1 is 1/2, however rarely its rewards come at one x."""
+    log, came = missing_by_arm(n=20_000)
+    weighed = log.changed(weights=np.where(np.isnan(log.rewards), 0.0, 1.0 / came))
+    found = evaluate(One(), weighed, estimator=estimator)
+    assert abs(found.value - 0.5) < 4.0 * found.error < 0.06
+    assert found.support.doubt == ""
+
+
+def test_rewards_that_come_for_one_arm_only_say_nothing_against_propensities() -> None:
+    log, _ = missing_by_arm(n=8000)
+    found = evaluate(One(), log, estimator="ips")
+    assert found.support.doubt == ""
+    assert evaluate(One(), log.changed(propensities=0.4), estimator="ips").support.doubt != ""
+    counted = log.take(~np.isnan(log.rewards))  # a log of which rounds were left out
+    assert "rounds were left out" in evaluate(One(), counted, estimator="ips").support.doubt
+
+
+class One:
+    """Always plays arm 1 of two."""
+
+    def propensities(self, x: FloatArray) -> FloatArray:
+        return np.array([0.0, 1.0])
+
+
+def missing_by_arm(n: int) -> tuple[LoggedRounds, FloatArray]:
+    """The reward is x, which is 0 or 1, and comes with a probability that depends on x and the arm."""
+    rng = np.random.default_rng(3)
+    x, arms = rng.integers(2, size=n), rng.integers(2, size=n)
+    came = np.where(arms == 0, 0.1, np.where(x == 0, 1.0, 0.5))
+    rewards = np.where(rng.random(n) < came, 1.0 * x, np.nan)
+    z = np.empty((n, 0))
+    return LoggedRounds(x=x[:, None], z=z, arms=arms, rewards=rewards, propensities=0.5), came
+
+
+def test_few_heavy_rows_are_few_effective_rounds() -> None:
+    heavy = LOG.changed(weights=np.where(np.arange(len(LOG)) < 10, 1000.0, 1e-3))
+    served = compare({"coin": RandomPolicy(3)}, heavy, estimator="ips").evaluations["as served"]
+    assert served.support.effective_rounds == pytest.approx(10.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["bernstein", "sequence"])
+def test_the_largest_ratio_is_not_guessed_from_what_was_drawn(kind: Any) -> None:
+    """A rare arm may not have been served yet, though its ratio would be 1,000."""
+    rng, n = np.random.default_rng(0), 200
+    x = rng.random(n) < 0.1
+    chance = np.where(x, 0.001, 0.5)
+    arms = (rng.random(n) < chance).astype(int)
+    assert not arms[x].any()
+    log = LoggedRounds(
+        x=x[:, None],
+        z=np.empty((n, 0)),
+        arms=arms,
+        rewards=1.0 * x * arms,
+        propensities=np.where(arms == 1, chance, 1.0 - chance),
+    )
+    bounds: Any = {"estimator": "ips", "interval": kind, "reward_range": UNIT}
+    with pytest.raises(InvalidInput, match=r"max_ratio is None, and the log's propensities are 0.5 to 0.999"):
+        evaluate(One(), log, **bounds)
+    found = evaluate(One(), log, **bounds, max_ratio=1000.0)
+    assert found.low <= 0.1 <= found.high
+    even = log.take(~x)  # whose served arms all had 1/2
+    assert evaluate(One(), even, **bounds).settings.max_ratio == 2.0
+    known = even.changed(all_propensities=np.full((len(even), 2), 0.5))
+    assert evaluate(One(), known, **bounds).settings.max_ratio == 2.0
 
 
 class Arm:
@@ -257,13 +327,15 @@ def test_what_cannot_be_used_is_refused() -> None:
     refused("threshold is given for 'dr', wanted it for 'switch_dr' only", estimator="dr", threshold=2.0)
     refused("reward_range is None, 'sequence' wanted the least", interval="sequence")
     refused(r"reward_range is \(1, 0\), wanted two numbers that rise", reward_range=(1, 0))
-    bounds: Any = {"interval": "bernstein", "reward_range": (0.0, 1.0)}
+    bounds: Any = {"interval": "bernstein", "reward_range": (0.0, 1.0), "max_ratio": 10.0}
     refused("interval is 'bernstein' for 'snips'", estimator="snips", **bounds)
     refused("interval is 'bernstein' for a policy that learns", learns=True, **bounds)
     refused("is outside reward_range, wanted 0 to 0.5", interval="bernstein", reward_range=(0.0, 0.5))
-    refused("wanted at most max_ratio, 1.5", **bounds, max_ratio=1.5)
+    refused("wanted at most max_ratio, 1.5", **{**bounds, "max_ratio": 1.5})
     refused("wanted weights of 1", log=LOG.changed(weights=2.0), **bounds)
-    refused("rewards are missing, and interval is 'sequence'", log=GAPS, **{**bounds, "interval": "sequence"})
+    for estimator in ("ips", "dr", "dr_followups"):
+        late: Any = {**bounds, "interval": "sequence", "estimator": estimator}
+        refused("rewards are missing, and interval is 'sequence'", log=GAPS, **late)
     refused("reward_model is 3, wanted a scikit-learn model with fit and predict", reward_model=3)
     refused("log is a int, wanted LoggedRounds", log=3)
     refused("log has a str, wanted LoggedRounds", log=["x"])

@@ -75,7 +75,7 @@ def test_a_sequence_follows_means_that_vary() -> None:
 def test_what_a_sequence_says_of_the_past_does_not_change_when_the_log_grows() -> None:
     world = World(worth=2.0)
     log = world.log(700, np.random.default_rng(0))
-    options: Any = {"interval": "sequence", "reward_range": UNIT}
+    options: Any = {"interval": "sequence", "reward_range": UNIT, "max_ratio": 10.0}
     before = evaluate(world.policy, log.take(np.arange(450)), **options).terms
     np.testing.assert_array_equal(evaluate(world.policy, log, **options).terms[:450], before)
 

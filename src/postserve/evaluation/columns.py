@@ -9,6 +9,7 @@ from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.evaluation.asking import asked_of_all, require_takes_arms
 from postserve.evaluation.delays import require
+from postserve.evaluation.intervals import Range
 from postserve.evaluation.learning import Learners
 from postserve.evaluation.models import Predictions, blocks, folds, predictions
 from postserve.evaluation.replay import replay, require_arms
@@ -18,7 +19,11 @@ from postserve.types import FloatArray
 
 
 class Columns(NamedTuple):
-    """One entry per counted round of a part; `ratios` and `direct` are by the policies' names."""
+    """One entry per counted round of a part; `ratios` and `direct` are by the policies' names.
+
+    `left_out` has the ratios of rounds that do not count, as their reward is missing, and `left_weights`
+    their weights; `chances` are the least and the largest probability with which an arm could be served.
+    """
 
     rewards: FloatArray
     propensities: FloatArray
@@ -28,6 +33,9 @@ class Columns(NamedTuple):
     arrival: FloatArray
     ratios: dict[str, FloatArray]
     direct: dict[str, FloatArray]
+    left_out: dict[str, FloatArray]
+    left_weights: FloatArray
+    chances: Range
     missing: int
 
 
@@ -87,8 +95,10 @@ def _of_part(
         pi = learners.chances(name, policy, log) if learners else asked_of_all(name, policy, log)
         lacking[name].add(log, pi)
         chances[name], ratios[name] = pi, pi[np.arange(len(log)), log.arms] / log.propensities
-    if missing and not settings.counts_missing:
-        rows = np.flatnonzero(came)
+    among, counts = _chances(log), came | settings.counts_missing
+    left_out, left_weights = {name: column[~counts] for name, column in ratios.items()}, log.weights[~counts]
+    if not counts.all():
+        rows = np.flatnonzero(counts)
         log = log.take(rows)
         chances, ratios = (
             {name: column[rows] for name, column in found.items()} for found in (chances, ratios)
@@ -115,8 +125,19 @@ def _of_part(
         arrival=by_models.arrival,
         ratios=ratios,
         direct=dict(zip(chances, by_models.direct, strict=True)),
+        left_out=left_out,
+        left_weights=left_weights,
+        chances=among,
         missing=missing,
     )
+
+
+def _chances(log: LoggedRounds) -> Range:
+    """Between which probabilities the log served arms, as far as it says."""
+    known = log.propensities
+    if log.all_propensities is not None:
+        known = np.concatenate([known, log.all_propensities[log.all_propensities > 0.0]])
+    return Range(float(known.min()), float(known.max()))
 
 
 def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from postserve.evaluation.gathering import AS_SERVED, Gathered
 from postserve.evaluation.intervals import NEED_RANGE
 from postserve.evaluation.results import Comparison, Evaluation, estimate, term_range
 from postserve.evaluation.settings import Options, Settings, checked
-from postserve.evaluation.support import support_of
+from postserve.evaluation.support import mean_ratio, support_of
 from postserve.types import FloatArray
 
 
@@ -30,10 +30,11 @@ def evaluate(
 
     - `estimator`: "dr_followups" (the default), which completes missing rewards from z and is "dr" where none
       is missing; "ips", "snips", "dm", "dr", "switch_dr" or "replay". All but the first and "dm" leave out
-      rounds without a reward, which is right if these are missing at random, or with `log.weights`.
-    - `interval`: "normal", "bootstrap", "bernstein" or "sequence", at this `level`. The last two need a
-      `reward_range`, (least, largest), and take 1 over the least propensity of the log as the largest ratio,
-      unless `max_ratio` is given. "sequence" may be looked at again whenever the log has grown.
+      rounds without a reward, which is right if nothing tells which these are, or with `log.weights`.
+    - `interval`: "normal", "bootstrap", "bernstein" or "sequence", at this `level`. The last two need what is
+      known beforehand: a `reward_range`, (least, largest), and `max_ratio`, 1 over the least probability with
+      which any arm could be served, unless that was the same in all rounds. "sequence" may be looked at
+      again whenever the log has grown.
     - `threshold`: of "switch_dr"; chosen by its bound if it is not given.
     - `reward_model`, `arrival_model`: scikit-learn's, instead of ridge regressions (one per arm) and a
       logistic regression. They predict for each of `folds` random folds after learning from the others.
@@ -107,19 +108,32 @@ def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
     counts = _kept(name, found, ratios, settings) if settings.estimator == "replay" else ratios
     if settings.estimator == "dr_followups" and found.missing:
         counts = ratios * found.of("arrived")
-    terms = _terms(name, found, ratios, counts, settings)
-    if not np.isfinite(terms).all():
-        raise InvalidInput(f"{name} plays no row of the log that counts, wanted at least one")
     mean_weight = weights.mean()
     if mean_weight <= 0.0:
         raise InvalidInput("the log's weights are 0 in all rounds that count, wanted at least one above 0")
-    if (weights != mean_weight).any():  # the influence function of the weighted mean
+    uneven = bool((weights != mean_weight).any())
+    if uneven:
+        counts = counts * (weights / mean_weight)
+    terms = _terms(name, found, ratios, counts, settings)
+    if not np.isfinite(terms).all():
+        raise InvalidInput(f"{name} plays no row of the log that counts, wanted at least one")
+    if uneven and not settings.normalises:  # the influence function of the weighted mean
         mean = weights @ terms / weights.sum()
         terms = mean + weights * (terms - mean) / mean_weight
     settings = _with_max_ratio(name, found, ratios, settings)
     value, error, low, high = estimate(terms, settings, term_range(settings, found.missing))
-    support = support_of(ratios, counts, found.missing)
+    support = support_of(ratios, counts, found.missing, _mean_ratio(name, found, ratios, settings))
     return Evaluation(value, error, low, high, support, terms, name, settings)
+
+
+def _mean_ratio(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> tuple[float, float]:
+    """Over all rounds: whether a reward is there may depend on the arm, and that is no doubt about ratios."""
+    weights, left_out = found.of("weights"), found.of("left out", name)
+    replays = settings.learns and settings.estimator == "replay"  # which keeps rows with a reward only
+    if len(left_out) and not replays:
+        ratios = np.concatenate([ratios, left_out])
+        weights = np.concatenate([weights, found.of("left weights")])
+    return mean_ratio(ratios, weights if (weights != weights[0]).any() else None)
 
 
 def _kept(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> FloatArray:
@@ -136,12 +150,12 @@ def _kept(name: str, found: Gathered, ratios: FloatArray, settings: Settings) ->
 
 
 def _terms(
-    name: str, found: Gathered, ratios: FloatArray, kept: FloatArray, settings: Settings
+    name: str, found: Gathered, ratios: FloatArray, counts: FloatArray, settings: Settings
 ) -> FloatArray:
     if settings.estimator == "snips":
-        return estimators.snips(found.of("rewards"), ratios)
+        return estimators.snips(found.of("rewards"), counts)
     if settings.estimator == "replay":
-        return estimators.rejection(found.of("rewards"), kept)
+        return estimators.rejection(found.of("rewards"), counts)
     if settings.estimator == "switch_dr" and settings.threshold is None:
         residuals = (
             found.of("residuals"),
@@ -159,10 +173,15 @@ def _with_max_ratio(name: str, found: Gathered, ratios: FloatArray, settings: Se
         return settings
     if (found.of("weights") != 1.0).any():
         raise InvalidInput(f"the log has weights, and interval is {settings.interval!r}, wanted weights of 1")
-    if found.missing and settings.counts_missing and settings.interval == "sequence":
+    if found.missing and settings.interval == "sequence":
         got = f"{found.missing:,} rewards are missing, and interval is 'sequence'"
         raise InvalidInput(f"{got}, wanted rounds that are appended when their rewards have come")
-    limit = settings.max_ratio or 1.0 / found.least_propensity
+    least, most = found.chances
+    if settings.max_ratio is None and least < most * (1.0 - 1e-9):
+        got = f"max_ratio is None, and the log's propensities are {least:g} to {most:g}"
+        wanted = "1 over the least probability with which any arm could be served, in rounds to come, too"
+        raise InvalidInput(f"{got}, {settings.interval!r} wanted {wanted}")
+    limit = settings.max_ratio or 1.0 / least
     if ratios.max() > limit * (1.0 + 1e-9):
         raise InvalidInput(f"{name} has a ratio of {ratios.max():g}, wanted at most max_ratio, {limit:g}")
     return settings._replace(max_ratio=limit)

@@ -11,7 +11,7 @@ import numpy as np
 from postserve.errors import InvalidInput
 from postserve.evaluation import estimators
 from postserve.evaluation.columns import Columns
-from postserve.evaluation.intervals import NEED_RANGE
+from postserve.evaluation.intervals import NEED_RANGE, Range
 from postserve.evaluation.settings import Settings
 from postserve.types import FloatArray
 
@@ -65,6 +65,8 @@ class Gathered:
         self._columns: defaultdict[tuple[str, str], Column] = defaultdict(Column)
         self.rounds = self.missing = 0
         self.least_propensity = math.inf
+        self.chances = Range(math.inf, 0.0)
+        """Between which probabilities arms could be served."""
 
     def of(self, field: str, name: str = "") -> FloatArray:
         """A column of all policies, or of one."""
@@ -73,13 +75,18 @@ class Gathered:
     def add(self, part: Columns) -> None:
         """The next part of the log."""
         self._refuse_outside(part)
-        self._extend("", {"weights": part.weights, **_of_all(part, self._settings)})
+        of_all = {"weights": part.weights, "left weights": part.left_weights}
+        self._extend("", {**of_all, **_of_all(part, self._settings)})
         for name in self._names:
             served = name == AS_SERVED  # by a policy of which every ratio is 1
             ratios = np.ones(len(part.rewards)) if served else part.ratios[name]
+            left_out = np.ones(len(part.left_weights)) if served else part.left_out[name]
             direct = part.predicted if served else part.direct.get(name, part.predicted)
             settings = self._settings._replace(threshold=math.inf) if served else self._settings
-            self._extend(name, {"ratios": ratios, **_of_one(part, ratios, direct, settings)})
+            of_one = {"ratios": ratios, "left out": left_out}
+            self._extend(name, {**of_one, **_of_one(part, ratios, direct, settings)})
+        low, high = part.chances
+        self.chances = Range(min(self.chances.low, low), max(self.chances.high, high))
         self.least_propensity = min(self.least_propensity, float(part.propensities.min(initial=math.inf)))
         self.missing += part.missing
         self.rounds += len(part.rewards)

@@ -25,8 +25,9 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
     """1 over the probability that a row has a reward, given x, z and the arm; 0 for rows without one.
 
     The probability is a logistic regression's over all rows; the mean weight of rows with a reward is 1.
-    Values with these weights are right if, given all that, rewards are missing at random. `also` has more
-    columns that help to predict it (that a patient stopped early): no policy sees them.
+    Values with these weights are right if, given all that, rewards are missing at random, and the regression
+    is right. `also` has more columns that help to predict it (that a patient stopped early): no policy sees
+    them.
 
     >>> from postserve import LoggedRounds
     >>> rng = np.random.default_rng(0)

@@ -59,6 +59,11 @@ class Settings(NamedTuple):
         """Whether rounds whose reward is missing count; other estimators leave them out."""
         return self.estimator in ("dm", "dr_followups")
 
+    @property
+    def normalises(self) -> bool:
+        """Whether the estimator divides by what its rounds count for, weights among it."""
+        return self.estimator in ("snips", "replay")
+
 
 def checked(options: Options) -> Settings:
     """The options, or an error that says what is wrong with one.

@@ -21,9 +21,9 @@ class Support(NamedTuple):
 
     `rounds` were counted, which are worth `effective_rounds` of the policy's own: (sum of c)² / sum of c², a
     round's reward counting c times. That is the ratio w of the policy's probability to the log's; with
-    "dr_followups" w R / e; in a replay 1 in rows that are kept, or less in parts of a log of which more are.
-    `missing` rewards of the log were missing. The ratios have mean 1 if the propensities are right and the
-    log has support.
+    "dr_followups" w R / e; in a replay 1 in rows that are kept, or less in parts of a log of which more are;
+    times the log's weights, if it has any. `missing` rewards of the log were missing. The ratios of all
+    rounds, with a reward or without, have mean 1 if the propensities are right and the log has support.
     """
 
     rounds: int
@@ -39,27 +39,35 @@ class Support(NamedTuple):
         if abs(self.mean_ratio - 1.0) <= MANY_ERRORS * self.mean_ratio_error + TOLERANCE:
             return ""
         got = f"the mean ratio is {self.mean_ratio:.3g} ± {self.mean_ratio_error:.2g}"
-        return f"{got}, wanted 1: propensities are wrong, or arms could not be served"
+        return f"{got}, wanted 1: propensities are wrong, arms could not be served, or rounds were left out"
 
 
-def support_of(ratios: FloatArray, counts: FloatArray, missing: int) -> Support:
-    """The report on these ratios; `counts` says how often each reward counts.
+def support_of(ratios: FloatArray, counts: FloatArray, missing: int, mean: tuple[float, float]) -> Support:
+    """The report on these ratios; `counts` says how often each reward counts, `mean` is `mean_ratio`'s.
 
     >>> ratios = np.array([2.0, 0.0, 2.0, 0.0])
-    >>> support_of(ratios, ratios, missing=0).effective_rounds
+    >>> support_of(ratios, ratios, missing=0, mean=mean_ratio(ratios)).effective_rounds
     2.0
     """
-    n, squares = len(ratios), float(counts @ counts)
+    squares = float(counts @ counts)
     effective = float(counts.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    error = float(ratios.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
-    return Support(
-        rounds=n,
-        missing=missing,
-        effective_rounds=effective,
-        largest_ratio=float(ratios.max()),
-        mean_ratio=float(ratios.mean()),
-        mean_ratio_error=error,
-    )
+    return Support(len(ratios), missing, effective, float(ratios.max()), *mean)
+
+
+def mean_ratio(ratios: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
+    """The mean of ratios, each as often as its weight says, with its standard error.
+
+    >>> mean_ratio(np.array([0.0, 2.0]))
+    (1.0, 1.0)
+    >>> mean_ratio(np.array([0.0, 2.0, 5.0]), weights=np.array([1.0, 1.0, 0.0]))[0]
+    1.0
+    """
+    n = len(ratios)
+    mean = float(np.average(ratios, weights=weights))
+    off = ratios - mean
+    if weights is not None:
+        off *= weights / weights.mean()
+    return mean, math.sqrt(float(off @ off) / (n * (n - 1.0))) if n > 1 else math.inf
 
 
 class Lacking:
