@@ -1,5 +1,7 @@
 """`evaluate` and `compare`: what they show policies, what they refuse, and how they print."""
 
+import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -349,10 +351,44 @@ def test_what_cannot_be_used_is_refused() -> None:
 
 
 def test_probabilities_that_are_none_are_refused() -> None:
-    for wrong in (np.full(3, 0.5), np.array([2.0, -1.0, 0.0]), np.full(3, np.nan), np.ones(1)):
+    third = np.full(3, 1.0 / 3.0)
+    wrongs = (np.full(3, 0.5), np.array([2.0, -1.0, 0.0]), np.full(3, np.nan), np.ones(1), third + 0j)
+    for wrong in (*wrongs, third.astype(str), third.astype(object) + 0j, [[1.0], [0.0, 0.0]], None):
         policy = Recorder()
         policy.propensities = lambda x, wrong=wrong: wrong  # type: ignore[method-assign,misc]
         refused("the propensities of Recorder at row 0 are", policy=policy)
+
+
+@pytest.mark.parametrize("as_given", [np.longdouble, np.float32, object, Fraction])
+def test_probabilities_of_any_kind_of_number_are_numbers(as_given: Any) -> None:
+    third: Any = [Fraction(1, 3)] * 3 if as_given is Fraction else np.full(3, 1.0 / 3.0).astype(as_given)
+    for policy in (one := Recorder(), InBatches(third)):
+        one.propensities = lambda x: third  # type: ignore[method-assign]
+        found = evaluate(policy, LOG, estimator="ips")
+        np.testing.assert_allclose(found.terms, LOG.rewards / (3.0 * LOG.propensities), rtol=1e-6)
+    np.testing.assert_allclose(evaluate(one, LOG, estimator="ips", learns=True).terms, found.terms, rtol=1e-6)
+
+
+class InBatches:
+    """The same probabilities in every row, or what else it is given."""
+
+    arms = (0, 1, 2)
+
+    def __init__(self, chances: Any, shape: tuple[int, ...] | None = None) -> None:
+        self.chances, self.shape = chances, shape
+
+    def propensities(self, x: FloatArray) -> Any:
+        return self.chances
+
+    def propensities_batch(self, X: FloatArray) -> Any:
+        return np.broadcast_to(self.chances, (len(X), 3) if self.shape is None else self.shape)
+
+
+def test_a_batch_of_another_shape_is_refused() -> None:
+    for chances, shape in ((1.0 / 3.0, ()), (1.0 / 3.0, (300, 1)), (1.0 / 3.0, (299, 3)), (1j, (300, 3))):
+        got = "not numbers" if chances == 1j else f"of shape {shape}"
+        message = re.escape(f"the propensities_batch of InBatches are {got}, wanted (300, 3)")
+        refused(message, policy=InBatches(chances, shape))
 
 
 def test_names_of_policies_are_checked() -> None:

@@ -294,7 +294,7 @@ def test_an_arm_that_is_none_is_refused(arm: Any) -> None:
         replay(Odd(arm), log, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("chances", [[1.0], [np.nan, np.nan], [3.0, -2.0], None])
+@pytest.mark.parametrize("chances", [[1.0], [np.nan, np.nan], [3.0, -2.0], None, [0.5j, 0.5]])
 def test_propensities_that_are_none_are_refused(chances: Any) -> None:
     log, _ = uneven_log(10, 0)
     with pytest.raises(InvalidInput, match="the policy's propensities are"):

@@ -34,9 +34,10 @@ def require_takes_arms(policy: Any, verb: str, log: LoggedRounds) -> None:
 
 def asked(name: str, policy: Any, log: LoggedRounds, row: int) -> FloatArray:
     """The policy's probability of each arm at a row, (n_arms,); it may do with its x what it likes."""
-    pi = np.asarray(policy.propensities(log.x[row].copy(), **arms_at(log, row)))
-    if pi.shape != (log.n_arms,) or _are_wrong(pi[None], log, slice(row, row + 1))[0]:
-        _refuse(name, row, pi, log)
+    given = policy.propensities(log.x[row].copy(), **arms_at(log, row))
+    pi = floats(given)
+    if pi is None or pi.shape != (log.n_arms,) or _are_wrong(pi[None], log, slice(row, row + 1))[0]:
+        _refuse(name, row, given, log)
     return pi
 
 
@@ -47,7 +48,13 @@ def asked_of_all(name: str, policy: Any, log: LoggedRounds) -> FloatArray:
         return np.array([asked(name, policy, log, row) for row in range(len(log))])
     chances = np.empty((len(log), log.n_arms))
     for rows in _alike(log):
-        chances[rows] = at_once(log.x[rows], **arms_at(log, rows[0]))
+        given = at_once(log.x[rows], **arms_at(log, rows[0]))
+        found, wanted = floats(given), (len(rows), log.n_arms)
+        if found is None or found.shape != wanted:
+            got = "not numbers" if found is None else f"of shape {found.shape}"
+            each = f"{wanted}: a row per x, a column per arm"
+            raise InvalidInput(f"the propensities_batch of {name} are {got}, wanted {each}")
+        chances[rows] = found
     for row in np.flatnonzero(_are_wrong(chances, log, slice(None)))[:1]:
         _refuse(name, row, chances[row], log)
     return chances
@@ -60,6 +67,15 @@ def _alike(log: LoggedRounds) -> Iterator[IntArray]:
     _, which = np.unique(log.eligible, axis=0, return_inverse=True)
     ends = np.cumsum(np.bincount(which))
     return iter(np.split(np.argsort(which, kind="stable"), ends[:-1]))
+
+
+def floats(given: Any) -> FloatArray | None:
+    """What a policy returned as float64, exact fractions too; None if that is no array of real numbers."""
+    try:
+        found = np.asarray(given)
+        return found.astype(np.float64, copy=False) if found.dtype.kind in "fiubO" else None
+    except (ValueError, TypeError, OverflowError):  # rows of several lengths, or objects that are no numbers
+        return None
 
 
 def _are_wrong(chances: FloatArray, log: LoggedRounds, rows: slice) -> Any:

@@ -35,6 +35,7 @@ class Column:
 
     def extend(self, values: FloatArray) -> None:
         """The numbers of the next part."""
+        values = np.asarray(values, dtype=np.float64)  # whose bytes are kept
         if not self._rows and len(values):
             self._same = float(values[0])
         varies = bool(self._varied) or bool((values != self._same).any())

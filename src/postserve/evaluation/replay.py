@@ -11,7 +11,7 @@ import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
-from postserve.evaluation.asking import arms_at, require_takes_arms
+from postserve.evaluation.asking import arms_at, floats, require_takes_arms
 from postserve.evaluation.delays import Delay, Feedback, delays_of, require
 from postserve.evaluation.serving import checked, column_of, each, served
 from postserve.protocols import z_for_oracle
@@ -133,9 +133,10 @@ def _weighted(policy: Any, log: LoggedRounds, feedback: Feedback) -> Replay:
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
         feedback.come(row)
-        found = np.asarray(policy.propensities(x, **z_for_oracle(policy, z=z), **arms_at(log, row)))
-        if found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
-            got = f"the policy's propensities are {found!r:.60}"
+        given = policy.propensities(x, **z_for_oracle(policy, z=z), **arms_at(log, row))
+        found = floats(given)
+        if found is None or found.shape != (log.n_arms,) or not 0.0 <= found[arm] <= 1.0 + 1e-9:
+            got = f"the policy's propensities are {given!r:.60}"
             raise InvalidInput(f"{got}, wanted {log.n_arms} probabilities, one per arm")
         chances[row] = found[arm]
         feedback.serve(row, x, arm, z, float(log.rewards[row]))
