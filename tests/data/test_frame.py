@@ -37,8 +37,10 @@ def changed(name: str, row: int, value: Any) -> dict[str, list[Any]]:
 
 def tables(folder: Path) -> dict[str, Any]:
     frame = pl.DataFrame(TABLE)
-    frame.write_csv(folder / "t.csv")
-    frame.write_parquet(folder / "t.parquet")
+    for place in (folder, folder / "of [1]*"):  # names are no patterns
+        place.mkdir(exist_ok=True)
+        frame.write_csv(place / "t.csv")
+        frame.write_parquet(place / "t.parquet")
     return {
         "mapping": TABLE,
         "arrays": {name: np.array(column) for name, column in TABLE.items()},
@@ -50,6 +52,8 @@ def tables(folder: Path) -> dict[str, Any]:
         "labels": pd.DataFrame(TABLE, index=["a", "b", "c", "d", "e"]).astype({"ad": "category"}),
         "csv": folder / "t.csv",
         "parquet": str(folder / "t.parquet"),
+        "csv [1]*": folder / "of [1]*" / "t.csv",
+        "parquet [1]*": folder / "of [1]*" / "t.parquet",
     }
 
 

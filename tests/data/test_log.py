@@ -91,6 +91,15 @@ def test_a_folder_of_files_is_one_log(tmp_path: Path) -> None:
     assert DecisionLog.read(tmp_path).frame.collect().equals(DecisionLog.of(whole).frame.collect())
 
 
+def test_names_of_files_are_no_patterns(tmp_path: Path) -> None:
+    folder = tmp_path / "of [1]*"
+    folder.mkdir()
+    for name, n in (("log?.parquet", 5), ("log2.parquet", 7)):
+        DecisionLog.of(table(n, decision_id=[f"{name} {i}" for i in range(n)])).write(folder / name)
+    assert len(DecisionLog.read(folder / "log?.parquet")) == 5
+    assert len(DecisionLog.read(folder)) == 12
+
+
 def test_only_what_is_required_must_be_there() -> None:
     whole = table()
     few = {name: whole[name] for name in ("decision_id", "x.age", "arm", "propensity", "reward")}

@@ -231,8 +231,8 @@ def _read(path: Path) -> Any:
         raise InvalidInput(f"there is no file {path}, wanted a .csv or .parquet file")
     pl = extra("polars")
     readers = {
-        ".parquet": pl.read_parquet,
-        ".csv": partial(pl.read_csv, infer_schema_length=None, null_values=list(MISSING)),
+        ".parquet": partial(pl.read_parquet, glob=False),
+        ".csv": partial(pl.read_csv, glob=False, infer_schema_length=None, null_values=list(MISSING)),
     }
     read = readers.get(path.suffix.lower())
     if read is None:

@@ -67,13 +67,14 @@ class DecisionLog:
         if not files or not all(os.path.isfile(file) for file in files):
             raise InvalidInput(f"there is no log at {place}, wanted a Parquet file, or a folder of them")
         with errors_as_invalid_input(f"{place} cannot be read", "Parquet files with equal columns"):
-            first = pl.read_parquet_schema(files[0])
-            for file in files[1:]:  # polars would tell when it comes to the file, in the middle of a pass
-                if other := dict(set(pl.read_parquet_schema(file).items()) ^ set(first.items())):
+            first, *others = (pl.scan_parquet(file, glob=False).collect_schema() for file in files)
+            # polars would tell when it comes to the file, in the middle of a pass
+            for file, there in zip(files[1:], others, strict=True):
+                if other := dict(set(there.items()) ^ set(first.items())):
                     raise InvalidInput(
                         f"{file} differs from {files[0]} in column {min(other)!r}, wanted equal columns"
                     )
-            return cls(pl.scan_parquet(files))
+            return cls(pl.scan_parquet(files, glob=False))
 
     def check(self) -> None:
         """Raise for the first row that breaks the schema."""

@@ -35,7 +35,7 @@ def from_dsjson(path: PathLike) -> DecisionLog:
     folder = TemporaryDirectory(prefix="postserve-")
     try:
         whole = Path(folder.name, "log.parquet")
-        parts = [pl.scan_parquet(part) for part in _as_parquet(place, Path(folder.name))]
+        parts = [pl.scan_parquet(part, glob=False) for part in _as_parquet(place, Path(folder.name))]
         if not parts:
             raise InvalidInput(f"{place} has no decision, wanted one per line")
         DecisionLog(pl.concat(parts, how="diagonal_relaxed")).write(whole)
