@@ -294,6 +294,24 @@ def test_arms_whose_rewards_never_came_are_refused() -> None:
         evaluate(Arm(2), lost)
 
 
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_part_whose_rewards_are_all_out_does_not_count(estimator: Any, learns: bool) -> None:
+    late = LOG.changed(rewards=np.full(len(LOG), np.nan))
+    parts = ([LOG], [LOG, late], [late, LOG])
+    alone, before, after = (
+        evaluate(RandomPolicy(3), log, estimator=estimator, learns=learns) for log in parts
+    )
+    assert before.support.rounds == after.support.rounds == len(LOG)
+    assert before.support.missing == after.support.missing == len(LOG)
+    np.testing.assert_allclose(before.terms, alone.terms, rtol=0.0, atol=1e-12)
+    assert after.value == pytest.approx(alone.value, abs=alone.error)  # other draws
+    known = np.full((len(LOG), 3), 1.0 / 3.0)
+    uniform = late.changed(propensities=1.0 / 3.0, all_propensities=known)
+    with pytest.raises((NoSupport, InvalidInput), match="no reward of"):
+        evaluate(RandomPolicy(3), uniform, estimator=estimator, learns=learns)
+
+
 def test_certain_rounds_are_refused_where_the_policy_may_differ() -> None:
     certain = LOG.changed(propensities=np.where(np.arange(len(LOG)) % 100 == 7, 1.0, LOG.propensities))
     wanted = tuple(row for row in (7, 107, 207) if LOG.arms[row] != 1)

@@ -95,8 +95,15 @@ def _of_part(
         pi = learners.chances(name, policy, log) if learners else asked_of_all(name, policy, log)
         lacking[name].add(log, pi)
         chances[name], ratios[name] = pi, pi[np.arange(len(log)), log.arms] / log.propensities
-    among, counts = _chances(log), came | settings.counts_missing
+    # Where no reward came, there is none to learn from how others would be completed.
+    among, counts = _chances(log), came | (settings.counts_missing and came.any())
     left_out, left_weights = {name: column[~counts] for name, column in ratios.items()}, log.weights[~counts]
+    if not counts.any():
+        none = np.zeros(0)
+        ratios, direct = (dict.fromkeys(found, none) for found in (ratios, chances))
+        return Columns(
+            none, none, none, none, none, none, ratios, direct, left_out, left_weights, among, missing
+        )
     if not counts.all():
         rows = np.flatnonzero(counts)
         log = log.take(rows)

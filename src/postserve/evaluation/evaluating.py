@@ -98,6 +98,8 @@ def _evaluations(
     found = Gathered(names, settings)
     for part in columns(policies, _parts(log), settings):
         found.add(part)
+    if not found.rounds:
+        raise InvalidInput("no reward of the log ever came, wanted at least one")
     return {name: _evaluation(name, found, settings) for name in names}
 
 
