@@ -198,6 +198,18 @@ def test_rounds_by_given_encoders_and_arms() -> None:
         log.encoders(gaps="raise")
 
 
+def test_columns_that_encoders_take_must_be_there() -> None:
+    x_encoder, z_encoder = DecisionLog.of(table(**{"z.watch": [1.0] * 60})).encoders()
+    for lost, told in (("x.city", "wanted x.age, x.city"), ("z.watch", "wanted z.minutes, z.watch")):
+        whole = {name: each for name, each in table().items() if name != lost}
+        with pytest.raises(InvalidInput, match=f"the log has no column {lost!r}, .*, {told};"):
+            next(DecisionLog.of(whole).rounds(x_encoder, z_encoder))
+    without_z = {name: each for name, each in table().items() if not name.startswith("z.")}
+    part = next(DecisionLog.of(without_z).rounds(x_encoder, z_encoder))
+    assert part.z_names == z_encoder.names
+    assert np.isnan(part.z).all()
+
+
 def test_dsjson_and_back(tmp_path: Path) -> None:
     log = DecisionLog.of(table())
     to_dsjson(log, tmp_path / "log.dsjson")

@@ -135,11 +135,14 @@ class DecisionLog:
     ) -> Iterator[LoggedRounds]:
         """The log as policies see it, piece by piece; encoders and arms are by default learnt from all of it.
 
-        A z of which a part is missing is missing.
+        A z of which a part is missing is missing, and so is that of a log that has no columns of z.
         """
         if x_encoder is None or z_encoder is None:
             own = self.encoders()
             x_encoder, z_encoder = x_encoder or own[0], z_encoder or own[1].without_marks()
+        _require_columns(X, x_encoder, self.x_names)
+        if self.z_names:
+            _require_columns(Z, z_encoder, self.z_names)
         arms = self.arm_names if arm_names is None else tuple(arm_names)
         ids = {name: i for i, name in enumerate(arms)}
         done = 0
@@ -222,6 +225,14 @@ def _settings(name: str, prefix: str, found: Any, category: bool, gaps: Gaps) ->
     return [*summary, "refused" if gaps == "raise" else "flagged" if lost else "filled"]
 
 
+def _require_columns(prefix: str, encoder: Encoder, names: Sequence[str]) -> None:
+    """Raise if the log lacks a column that an encoder was fitted on."""
+    if lacking := [name for name in encoder.inputs if name not in names]:
+        got = f"the log has no column {prefix + lacking[0]!r}, which its encoder takes"
+        wanted = ", ".join(prefix + name for name in encoder.inputs)
+        raise InvalidInput(f"{got}, wanted {wanted}; or policies that learnt without it")
+
+
 def _encoded(
     piece: Any, ids: Mapping[str, int], x_encoder: Encoder, z_encoder: Encoder, done: int
 ) -> LoggedRounds:
@@ -289,6 +300,8 @@ def _all_propensities(piece: Any, ids: Mapping[str, int]) -> FloatArray | None:
 
 
 def _lost(piece: Any, names: Sequence[str]) -> BoolArray:
-    """The rows in which one of these columns has no value."""
+    """The rows in which one of these columns has no value, or is not there."""
     pl = extra("polars")
+    if not set(names) <= set(piece.columns):
+        return np.ones(len(piece), dtype=bool)
     return np.asarray(piece.select(pl.any_horizontal(pl.col(names).is_null())).to_series().to_numpy())
