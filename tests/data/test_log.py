@@ -91,6 +91,52 @@ def test_a_folder_of_files_is_one_log(tmp_path: Path) -> None:
     assert DecisionLog.read(tmp_path).frame.collect().equals(DecisionLog.of(whole).frame.collect())
 
 
+def test_what_is_no_parquet_file_is_told_how_it_becomes_a_log(tmp_path: Path) -> None:
+    pl.DataFrame({"decision_id": ["a"], "arm": ["mail"]}).write_csv(tmp_path / "log.csv")
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    for name in ("log.csv", "empty.parquet"):
+        with pytest.raises(
+            InvalidInput, match=rf"{name} cannot be read .*wanted a whole Parquet file; .*read_csv"
+        ):
+            DecisionLog.read(tmp_path / name)
+    for path in ("log.csv", tmp_path / "log.csv"):
+        with pytest.raises(InvalidInput, match=r"table is .*, wanted .* DecisionLog\.read is for files"):
+            DecisionLog.of(path)
+
+
+USES: dict[str, Any] = {
+    "arms": lambda log: log.arm_names,
+    "check": lambda log: log.check(),
+    "pieces": lambda log: list(log.pieces()),
+    "rounds": lambda log: list(log.rounds()),
+    "encoders": lambda log: log.encoders(),
+    "delays": lambda log: log.delays(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("damage", ["gone", "cut", "noise"])
+def test_files_that_are_damaged_or_gone_are_refused(use: str, damage: str, tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    DecisionLog.of(table()).write(file)
+    log, whole = DecisionLog.read(file), file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(whole[:500] if damage == "cut" else bytes(len(whole) - 8) + whole[-8:])
+    with pytest.raises(InvalidInput, match=r"(?s)the log cannot be read .*, wanted .* whole files"):
+        USES[use](log)
+
+
+def test_arms_named_by_many_digits_have_an_order() -> None:
+    names = ["9" * 5000, "10", "9"]
+    assert DecisionLog.of(table(3, arm=names, eligible=[None] * 3, propensities=[None] * 3)).arm_names == (
+        "9",
+        "10",
+        "9" * 5000,
+    )
+
+
 def test_names_of_files_are_no_patterns(tmp_path: Path) -> None:
     folder = tmp_path / "of [1]*"
     folder.mkdir()

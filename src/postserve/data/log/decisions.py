@@ -3,6 +3,8 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from postserve.data.columns import is_gap, level_name
 from postserve.data.encoder import Encoder, Gaps
 from postserve.data.finding import PathLike, as_path, extra
-from postserve.data.log.schema import X, Z, check, in_schema
+from postserve.data.log.schema import X, Z, check, collected, in_schema, reading, reading_rows
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.files import whole_file
@@ -52,6 +54,9 @@ class DecisionLog:
         In columns of pandas, NaN is a gap, as it is there.
         """
         pl = extra("polars")
+        if isinstance(table, str | os.PathLike):
+            got = f"table is {table!r:.60}, a text or a path"
+            raise InvalidInput(f"{got}, wanted polars, pandas or a mapping; DecisionLog.read is for files")
         with errors_as_invalid_input("the table cannot be read", "columns of one length, and one type each"):
             if isinstance(table, Mapping) or _is_of_pandas(table):
                 table = pl.DataFrame({name: _readable(each) for name, each in table.items()})
@@ -66,15 +71,13 @@ class DecisionLog:
         files = sorted(place.glob("*.parquet")) if os.path.isdir(place) else [place]
         if not files or not all(os.path.isfile(file) for file in files):
             raise InvalidInput(f"there is no log at {place}, wanted a Parquet file, or a folder of them")
-        with errors_as_invalid_input(f"{place} cannot be read", "Parquet files with equal columns"):
-            first, *others = (pl.scan_parquet(file, glob=False).collect_schema() for file in files)
-            # polars would tell when it comes to the file, in the middle of a pass
-            for file, there in zip(files[1:], others, strict=True):
-                if other := dict(set(there.items()) ^ set(first.items())):
-                    raise InvalidInput(
-                        f"{file} differs from {files[0]} in column {min(other)!r}, wanted equal columns"
-                    )
-            return cls(pl.scan_parquet(files, glob=False))
+        first, *others = map(_columns_of, files)
+        # polars would tell when it comes to the file, in the middle of a pass
+        for file, there in zip(files[1:], others, strict=True):
+            if other := dict(set(there.items()) ^ set(first.items())):
+                got = f"{file} differs from {files[0]} in column {min(other)!r}"
+                raise InvalidInput(f"{got}, wanted equal columns")
+        return cls(pl.scan_parquet(files, glob=False))
 
     def check(self) -> None:
         """Raise for the first row that breaks the schema."""
@@ -83,12 +86,12 @@ class DecisionLog:
     def write(self, path: PathLike) -> None:
         """Write one Parquet file, whole or not at all, after a check of every row."""
         self.check()
-        with whole_file(as_path("path", path)) as file:
+        with whole_file(as_path("path", path)) as file, reading_rows():
             self.frame.sink_parquet(file)
 
     def __len__(self) -> int:
         pl = extra("polars")
-        return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+        return int(collected(self.frame.select(pl.len())).item())
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -100,16 +103,17 @@ class DecisionLog:
             pl = extra("polars")
             eligible = self.frame.select(pl.col("eligible").explode().alias("arm"))
             both = pl.concat([self.frame.select("arm"), eligible]).unique().drop_nulls()
-            names: list[str] = both.collect(engine="streaming")["arm"].to_list()
+            names: list[str] = collected(both)["arm"].to_list()
             numbered = all(name.isdecimal() for name in names)
-            self._arm_names = tuple(sorted(names, key=lambda name: (int(name) if numbered else 0, name)))
+            # Decimal, as int refuses thousands of digits.
+            self._arm_names = tuple(sorted(names, key=lambda name: (Decimal(name) if numbered else 0, name)))
         return self._arm_names
 
     def pieces(self, rows: int = ROWS) -> Iterator[Any]:
         """The log as polars frames of at most so many rows, in order."""
         integer("rows", rows, least=1)
         start = 0
-        while len(piece := self.frame.slice(start, rows).collect()):
+        while len(piece := collected(self.frame.slice(start, rows), engine="auto")):
             yield piece
             start += len(piece)
 
@@ -157,7 +161,7 @@ class DecisionLog:
         one before its decision, came at once.
         """
         pl, names = extra("polars"), ["time", "z_time", "reward_time"]
-        found = self.frame.select(pl.col(names).to_physical()).collect(engine="streaming")
+        found = collected(self.frame.select(pl.col(names).to_physical()))
         decided = found["time"].to_numpy()
         wrong = found["time"].is_null() | (found["time"].diff() < 0).fill_null(False)
         if wrong.any():
@@ -187,8 +191,16 @@ class DecisionLog:
                 parts.append(
                     pl.struct(column.mean().alias("mean"), column.null_count().alias("lost")).alias(name)
                 )
-        found = self.frame.select(*parts).collect(engine="streaming").row(0, named=True)
+        found = collected(self.frame.select(*parts)).row(0, named=True)
         return Encoder([_settings(name, prefix, found[name], name in categories, gaps) for name in names])
+
+
+def _columns_of(file: Path) -> Mapping[str, Any]:
+    """The names and types of a Parquet file's columns."""
+    wanted = "a whole Parquet file; a table becomes one by DecisionLog.of(pandas.read_csv(…)).write(…)"
+    with reading(str(file), wanted):
+        schema: Mapping[str, Any] = extra("polars").scan_parquet(file, glob=False).collect_schema()
+    return schema
 
 
 def _is_of_pandas(value: Any) -> bool:

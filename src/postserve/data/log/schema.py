@@ -14,13 +14,14 @@
 ======================  ==========================================================================
 """
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from postserve.data.finding import extra
 from postserve.errors import InvalidInput
-from postserve.validation import errors_as_invalid_input
 
 X, Z = "x.", "z."
 REQUIRED = ("decision_id", "arm", "propensity", "reward")
@@ -75,6 +76,29 @@ def in_schema(frame: Any) -> Any:
     return frame.select(*columns, *numbers)
 
 
+@contextmanager
+def reading(what: str, wanted: str) -> Iterator[None]:
+    """What polars raises inside becomes InvalidInput: files may be damaged, or gone since they were named."""
+    try:
+        yield
+    except (InvalidInput, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # polars panics on damaged files, which is no Exception
+        got = f"{what} cannot be read ({type(error).__name__}: {error!s:.200})"
+        raise InvalidInput(f"{got}, wanted {wanted}") from error
+
+
+def reading_rows() -> AbstractContextManager[None]:
+    """`reading`, of the rows of a log."""
+    return reading("the log", "the types of the schema, in whole files")
+
+
+def collected(frame: Any, engine: str = "streaming") -> Any:
+    """The rows of a lazy frame."""
+    with reading_rows():
+        return frame.collect(engine=engine)
+
+
 def check(frame: Any) -> None:
     """Raise for the first row that breaks the schema; the log is read once, piece by piece."""
     pl = extra("polars")
@@ -115,12 +139,11 @@ def check(frame: Any) -> None:
     firsts = [pl.col("row").filter(bad).min().alias(name) for name, (bad, _) in rules.items()]
     # Polars converts only what is asked for: columns without a rule are counted, so that they are read too.
     others = [pl.col(name).count().alias(name) for name in kinds() if name not in rules]
-    with errors_as_invalid_input("the log cannot be read", "the types of the schema"):
-        found = numbered.select(*firsts, *others).collect(engine="streaming").row(0, named=True)
+    found = collected(numbered.select(*firsts, *others)).row(0, named=True)
     broken = {name: found[name] for name in rules if found[name] is not None}
     if broken:
         name = min(broken, key=lambda each: broken[each])
-        value = frame.select(name).slice(broken[name], 1).collect().item()
+        value = collected(frame.select(name).slice(broken[name], 1)).item()
         shown = value.to_list() if hasattr(value, "to_list") else value
         raise InvalidInput(
             f"column {name!r} has {shown!r:.60} at row {broken[name]}, wanted {rules[name][1]}"
@@ -132,12 +155,12 @@ def _refuse_twice(frame: Any) -> None:
     """Raise if two rows have the same id; eight bytes are kept of each, however long it is."""
     pl = extra("polars")
     code = pl.col("decision_id").hash()
-    codes = np.sort(frame.select(code).collect(engine="streaming").to_series().to_numpy())
+    codes = np.sort(collected(frame.select(code)).to_series().to_numpy())
     again = np.unique(codes[1:][codes[1:] == codes[:-1]])
     if not len(again):
         return
     numbered = frame.select("decision_id").with_row_index("row")
-    alike = numbered.filter(code.is_in(pl.Series(again).implode())).collect(engine="streaming")
+    alike = collected(numbered.filter(code.is_in(pl.Series(again).implode())))
     twice = alike.filter(pl.col("decision_id").is_duplicated()).sort("row")
     if not len(twice):  # different ids with one code
         return
