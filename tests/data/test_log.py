@@ -188,6 +188,13 @@ def test_the_first_bad_row_is_named_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_propensity_is_the_one_that_its_arm_has_among_all() -> None:
+    whole = table(arm=["call"] * 60, propensities=[[0.7, 0.3] if i == 40 else [0.5, 0.5] for i in range(60)])
+    told = "column 'propensity' has 0.5 at row 40, wanted the 0.3 that 'propensities' has for arm 'call'"
+    with pytest.raises(InvalidInput, match=told):
+        DecisionLog.of(whole)
+
+
 def test_ids_that_cross_are_each_named_with_their_own_rows() -> None:
     ids = ["a", "b", "b", "a", *(f"d{i}" for i in range(4, 60))]
     with pytest.raises(InvalidInput, match=r"'a' at rows 0 and 3, wanted each id once \(2 rows too many\)"):

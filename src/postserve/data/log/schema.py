@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from postserve.data.finding import extra
+from postserve.data.rounds import SUMS_TO
 from postserve.errors import InvalidInput
 
 X, Z = "x.", "z."
@@ -126,7 +127,7 @@ def check(frame: Any) -> None:
             chances.is_not_null()
             & (
                 (chances.list.len() != eligible.list.len().fill_null(0))
-                | ((chances.list.sum() - 1.0).abs() > 1e-6)
+                | ((chances.list.sum() - 1.0).abs() > SUMS_TO)
                 | chances.list.eval(pl.element().is_null() | (pl.element() < 0.0)).list.any()
             ),
             "one per eligible arm, none below 0, which sum to 1",
@@ -148,7 +149,20 @@ def check(frame: Any) -> None:
         raise InvalidInput(
             f"column {name!r} has {shown!r:.60} at row {broken[name]}, wanted {rules[name][1]}"
         )
+    _refuse_other_propensity(numbered)
     _refuse_twice(frame)
+
+
+def _refuse_other_propensity(numbered: Any) -> None:
+    """Raise if `propensities` have another number for the arm that was served than `propensity`."""
+    pl = extra("polars")
+    listed = numbered.filter(pl.col("propensities").list.len() > 0).explode("eligible", "propensities")
+    other = (pl.col("propensity") - pl.col("propensities")).abs() > SUMS_TO
+    found = listed.filter((pl.col("eligible") == pl.col("arm")) & other)
+    names = ["row", "arm", "propensity", "propensities"]
+    for row, arm, one, among in collected(found.select(names).sort("row").head(1)).rows():
+        wanted = f"the {among:g} that 'propensities' has for arm {arm!r:.60}"
+        raise InvalidInput(f"column 'propensity' has {one:g} at row {row}, wanted {wanted}")
 
 
 def _refuse_twice(frame: Any) -> None:
