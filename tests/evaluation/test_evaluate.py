@@ -450,6 +450,22 @@ def test_models_of_the_callers_own() -> None:
     assert evaluate(WORLD.policy, LOG, estimator="dm", reward_model=DummyRegressor()).error < 0.02
 
 
+@pytest.mark.parametrize("constant", [0.1, 0.3, 1.7])
+def test_a_column_that_is_constant_for_an_arm_tells_nothing_of_it(constant: float) -> None:
+    """Its deviation is rounding: other arms' rows would be far from its mean in that unit."""
+    rng, n = np.random.default_rng(0), 300
+    arms = rng.integers(2, size=n)
+    x = np.where(arms == 0, constant, 1e6 * rng.normal(size=n))[:, None]
+    log = LoggedRounds(x=x, z=np.empty((n, 0)), arms=arms, rewards=rng.random(n), propensities=0.5)
+    for estimator in ("dm", "dr"):
+        found = evaluate(RandomPolicy(2), log, estimator=untyped(estimator))
+        assert abs(found.value - log.rewards.mean()) < 0.1
+        assert found.error < 0.1
+    late = log.changed(rewards=np.where(rng.random(n) < 0.5, np.nan, log.rewards))
+    wider = late.changed(x=np.column_stack([np.full(n, constant), x]), x_names=["constant", "x"])
+    np.testing.assert_allclose(missing_weights(wider), missing_weights(late), rtol=1e-3)
+
+
 def test_logs_without_z_and_of_few_rows_work() -> None:
     few = LoggedRounds(
         x=np.ones((3, 1)), z=np.empty((3, 0)), arms=[0, 1, 0], rewards=[1.0, np.nan, 0.0], propensities=0.5

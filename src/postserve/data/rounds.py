@@ -134,6 +134,16 @@ class LoggedRounds:
         return LoggedRounds(**{**{name: getattr(self, name) for name in names}, **parts})
 
 
+def deviations(columns: FloatArray) -> FloatArray:
+    """The deviation of each column, by which it may be divided: 1 for one that never varies.
+
+    >>> deviations(np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 3.0]])).round(2)  # that of 0.1 is 1.4e-17
+    array([1.  , 0.82])
+    """
+    scale = columns.std(axis=0)
+    return np.where((np.ptp(columns, axis=0) > 0.0) & (scale > 0.0), scale, 1.0)
+
+
 def _eligible(value: Any, arms: IntArray, n_arms: int) -> BoolArray | None:
     """Which arms could be served in each row; None if all could in all."""
     refuse_masked("eligible", value)
@@ -162,7 +172,7 @@ def _standard(columns: FloatArray) -> FloatArray:
     seen = seen / np.where(scale > 0.0, scale, 1.0)
     varies: BoolArray = np.asarray(np.ptp(seen, axis=0) > 0.0)
     found = np.full(columns.shape, np.nan)
-    found[~lost] = np.where(varies, (seen - seen.mean(axis=0)) / np.where(varies, seen.std(axis=0), 1.0), 0.0)
+    found[~lost] = np.where(varies, (seen - seen.mean(axis=0)) / deviations(seen), 0.0)
     return found
 
 

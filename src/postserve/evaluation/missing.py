@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from postserve.data.rounds import LoggedRounds
+from postserve.data.rounds import LoggedRounds, deviations
 from postserve.errors import InvalidInput
 from postserve.types import FloatArray
 from postserve.validation import matrix
@@ -50,8 +50,7 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
         raise InvalidInput("no reward of the log ever came, wanted at least one")
     more = np.empty((len(log), 0)) if also is None else matrix("also", also, len(log), None)
     columns = np.hstack([log.x, marked_z(log), more])
-    scale = columns.std(axis=0)
-    columns = (columns - columns.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    columns = (columns - columns.mean(axis=0)) / deviations(columns)
     known = np.hstack([columns, np.eye(log.n_arms)[log.arms]])
     model = LogisticRegression(max_iter=1000).fit(known, seen)
     came = np.maximum(model.predict_proba(known)[:, 1], LEAST)

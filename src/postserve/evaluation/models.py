@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from postserve.data.rounds import LoggedRounds
+from postserve.data.rounds import LoggedRounds, deviations
 from postserve.evaluation.estimators import complete
 from postserve.evaluation.intervals import Range
 from postserve.evaluation.missing import LEAST, marked_z
@@ -59,8 +59,7 @@ class Ridge:
 
     def fit(self, inputs: FloatArray, targets: FloatArray) -> "Ridge":
         """Learn from rows."""
-        self._centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
-        self._scale = np.where(scale > 0.0, scale, 1.0)
+        self._centre, self._scale = inputs.mean(axis=0), deviations(inputs)
         self._level = targets.mean()
         columns = (inputs - self._centre) / self._scale
         gram = columns.T @ columns + np.eye(columns.shape[1])
