@@ -331,6 +331,15 @@ def test_dsjson_as_vowpal_wabbit_writes_it(tmp_path: Path) -> None:
             '{"EventId": "a", "a": [1], "p": [1.0], "c": {"_multi": [{}]}, "_z": 3}',
             "line 2 is no decision .TypeError",
         ),
+        (
+            '{"EventId": "a", "a": [0, 1], "p": [0.5, 0.5], "c": {"_multi": [{}, {}]}}',
+            "line 2 is no decision .IndexError: a has 0, and counts from 1",
+        ),
+        (
+            '{"EventId": "a", "a": [1], "p": [1], "c": {"_multi": [1]}, "Timestamp": "0001-01-01 00:00+23"}',
+            "line 2 is no decision .OverflowError",
+        ),
+        ("[" * 100_000, "line 2 is no decision .RecursionError"),
         ("", None),
     ],
 )
@@ -343,6 +352,12 @@ def test_a_line_that_is_no_decision_is_named(line: str, told: str | None, tmp_pa
     else:
         with pytest.raises(InvalidInput, match=told):
             from_dsjson(tmp_path / "log.dsjson")
+
+
+def test_a_column_with_the_name_of_the_arms_is_refused_in_dsjson(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"the log has a column 'x\._multi', .*, wanted another name"):
+        to_dsjson(DecisionLog.of(table(**{"x._multi": [1.0] * 60})), tmp_path / "log.dsjson")
+    assert not any(tmp_path.iterdir())
 
 
 def test_dsjson_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,9 @@ def from_dsjson(path: PathLike) -> DecisionLog:
 
 def to_dsjson(log: DecisionLog, path: PathLike) -> None:
     """Write a log as dsjson, whole or not at all."""
+    if MULTI in log.x_names:
+        got = f"the log has a column {X + MULTI!r}, and dsjson has its arms under {MULTI}"
+        raise InvalidInput(f"{got}, wanted another name")
     arms = log.arm_names
     with whole_file(as_path("path", path)) as file:
         for piece in log.pieces():
@@ -111,6 +114,8 @@ def _row(where: str, line: str) -> dict[str, Any]:
         event = json.loads(line)
         context, chosen, chances = dict(event["c"]), list(event["a"]), list(event["p"])
         arms = [_arm(action, i) for i, action in enumerate(context.pop(MULTI), 1)]
+        if min(chosen) < 1:
+            raise IndexError(f"a has {min(chosen)}, and counts from 1")
         row = {
             "decision_id": str(event["EventId"]),
             "time": moment(event.get("Timestamp")),
@@ -125,7 +130,7 @@ def _row(where: str, line: str) -> dict[str, Any]:
         }
         row |= {X + name: value for name, value in _flat(context)}
         return row | {Z + name: value for name, value in _flat(dict(event.get("_z") or {}))}
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         got = f"{where} is no decision ({type(error).__name__}: {error!s:.60})"
         raise InvalidInput(f"{got}, wanted EventId, a, p, c with {MULTI}, and _label_cost") from error
 
