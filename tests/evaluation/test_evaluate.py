@@ -450,6 +450,51 @@ def test_models_of_the_callers_own() -> None:
     assert evaluate(WORLD.policy, LOG, estimator="dm", reward_model=DummyRegressor()).error < 0.02
 
 
+class Says:
+    """A model of whatever kind, which says the same of every row; it cannot learn if that is None."""
+
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    def fit(self, inputs: FloatArray, targets: Any) -> "Says":
+        if self.said is None:
+            raise ValueError("too few rows")
+        return self
+
+    def predict(self, inputs: FloatArray) -> Any:
+        return np.array([self.said] * len(inputs))
+
+    predict_proba = predict
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (np.nan, "predict of reward_model gave nan, wanted numbers"),
+        (np.inf, "predict of reward_model gave inf, wanted numbers"),
+        ([1.0, 2.0], r"predict of reward_model gave shape \(\d+, 2\), wanted numbers .* of shape \(\d+,\)"),
+        ("much", "predict of reward_model failed for .* rows .ValueError"),
+        (None, "fit of reward_model failed for .* rows of arm 0 .ValueError: too few rows"),
+    ],
+)
+def test_models_of_rewards_that_say_no_number_are_refused(said: Any, told: str) -> None:
+    refused(told, reward_model=Says(said))
+    refused(told, log=GAPS, reward_model=Says(said))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ([0.5, 50.0], "predict_proba of arrival_model gave 50, wanted numbers from 0 to 1"),
+        ([0.5, np.nan], "predict_proba of arrival_model gave nan, wanted numbers"),
+        (0.5, r"predict_proba of arrival_model gave shape \(\d+,\), wanted .* of shape \(\d+, 2\)"),
+        (None, "fit of arrival_model failed for .* rows .ValueError: too few rows"),
+    ],
+)
+def test_models_of_arrivals_that_say_no_probability_are_refused(said: Any, told: str) -> None:
+    refused(told, log=GAPS, arrival_model=Says(said))
+
+
 @pytest.mark.parametrize("constant", [0.1, 0.3, 1.7])
 def test_a_column_that_is_constant_for_an_arm_tells_nothing_of_it(constant: float) -> None:
     """Its deviation is rounding: other arms' rows would be far from its mean in that unit."""

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from postserve.data.rounds import LoggedRounds, deviations
+from postserve.errors import InvalidInput
 from postserve.evaluation.estimators import complete
 from postserve.evaluation.intervals import Range
 from postserve.evaluation.missing import LEAST, marked_z
 from postserve.types import FloatArray, IntArray
+from postserve.validation import MAX_NORM, errors_as_invalid_input
 
 Split = tuple[IntArray, IntArray]
 """The rows to learn from, and the rows to predict for."""
@@ -136,7 +138,7 @@ class _PerArm:
         self._fitted: list[Any] = [None] * n_arms
         for arm in np.unique(arms):
             mine = arms == arm
-            self._fitted[arm] = copy.deepcopy(template).fit(inputs[mine], targets[mine])
+            self._fitted[arm] = _fit("reward_model", template, inputs[mine], targets[mine], f" of arm {arm}")
 
     def of_all(self, inputs: FloatArray) -> FloatArray:
         """Predictions for every arm, (n, n_arms)."""
@@ -155,7 +157,9 @@ class _PerArm:
         if model is None or not len(inputs):
             found = np.full(len(inputs), self._mean)
         else:
-            found = np.asarray(model.predict(inputs), dtype=np.float64).reshape(len(inputs))
+            found = _asked(
+                "reward_model", "predict", model, inputs, (len(inputs),), Range(-MAX_NORM, MAX_NORM)
+            )
         return found if self._within is None else np.clip(found, *self._within)
 
 
@@ -164,5 +168,35 @@ def _arrival(template: Any, inputs: FloatArray, came: npt.NDArray[np.bool_]) -> 
     if len(came) == 0 or came.all() or not came.any():  # there is nothing to tell apart
         share = float(came.mean()) if len(came) else 1.0
         return lambda rows: np.full(len(rows), max(share, LEAST))
-    fitted = copy.deepcopy(template).fit(inputs, came)
-    return lambda rows: np.maximum(fitted.predict_proba(rows)[:, 1], LEAST)
+    fitted = _fit("arrival_model", template, inputs, came)
+
+    def of(rows: FloatArray) -> FloatArray:
+        if not len(rows):
+            return np.zeros(0)
+        found = _asked("arrival_model", "predict_proba", fitted, rows, (len(rows), 2), Range(0.0, 1.0))
+        return np.maximum(found[:, 1], LEAST)
+
+    return of
+
+
+def _fit(name: str, template: Any, inputs: FloatArray, targets: npt.NDArray[Any], rows: str = "") -> Any:
+    """A copy of a model that learnt from these rows."""
+    with errors_as_invalid_input(f"fit of {name} failed for {len(inputs):,} rows{rows}", "a model that can"):
+        model = copy.deepcopy(template)
+        model.fit(inputs, targets)
+    return model
+
+
+def _asked(
+    name: str, verb: str, model: Any, inputs: FloatArray, shape: tuple[int, ...], within: Range
+) -> FloatArray:
+    """What a fitted model says of these rows, which may be anybody's."""
+    wanted = f"numbers from {within.low:g} to {within.high:g} of shape {shape}"
+    with errors_as_invalid_input(f"{verb} of {name} failed for {len(inputs):,} rows", wanted):
+        found = np.asarray(getattr(model, verb)(inputs), dtype=np.float64)
+    if found.shape not in (shape, (*shape, 1)):
+        raise InvalidInput(f"{verb} of {name} gave shape {found.shape}, wanted {wanted}")
+    bad = ~((found >= within.low) & (found <= within.high))
+    if bad.any():
+        raise InvalidInput(f"{verb} of {name} gave {found[bad][0]:g}, wanted {wanted}")
+    return found.reshape(shape)
