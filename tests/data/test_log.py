@@ -54,6 +54,7 @@ def test_a_log_is_written_and_read_as_it_is(tmp_path: Path) -> None:
     assert again.frame.collect().equals(log.frame.collect())
     assert (len(again), again.x_names, again.z_names) == (60, ["age", "city"], ["minutes"])
     assert again.arm_names == ("call", "mail")
+    assert repr(again) == "DecisionLog(x: age, city; z: minutes)"
 
 
 def test_a_table_of_pandas_is_read_as_the_same_table_of_polars_without_pyarrow() -> None:

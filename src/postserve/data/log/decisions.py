@@ -89,6 +89,14 @@ class DecisionLog:
         with whole_file(as_path("path", path)) as file, reading_rows():
             self.frame.sink_parquet(file)
 
+    def __repr__(self) -> str:
+        sides = [
+            f"{side}: {', '.join(names[:5])}{', …' * (len(names) > 5)}"
+            for side, names in (("x", self.x_names), ("z", self.z_names))
+            if names
+        ]
+        return f"DecisionLog({'; '.join(sides)})"
+
     def __len__(self) -> int:
         pl = extra("polars")
         return int(collected(self.frame.select(pl.len())).item())
