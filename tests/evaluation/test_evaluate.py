@@ -427,7 +427,7 @@ def test_tables_and_forest(tmp_path: Path) -> None:
     found = compare({"<rule>": WORLD.policy, "coin": RandomPolicy(3)}, GAPS)
     lines = str(found).splitlines()
     missing = int(np.isnan(GAPS.rewards).sum())
-    assert lines[0] == f"dr_followups, 0.95 normal intervals, 300 rounds, {missing} rewards missing"
+    assert lines[0] == f"dr_followups, 95% normal intervals, 300 rounds, {missing} rewards missing"
     assert [line.split("  ")[0] for line in lines[1:5]] == ["policy", "as served", "<rule>", "coin"]
     page = found._repr_html_()
     assert page.count("<tr>") == 4
@@ -438,7 +438,22 @@ def test_tables_and_forest(tmp_path: Path) -> None:
     assert [label.get_text() for label in drawn.axes[0].get_yticklabels()] == ["coin", "<rule>", "as served"]
     alone = evaluate(WORLD.policy, LOG)
     assert isinstance(alone, Evaluation)
-    assert len(str(alone).splitlines()) == 3
+    assert len(str(alone).splitlines()) == 4  # the last says that rounds are few
+
+
+def test_few_effective_rounds_are_told_where_intervals_need_more() -> None:
+    few, enough = LOG.take(np.arange(60)), WORLD.log(2000, np.random.default_rng(3))
+    line = "fewer than {} effective rounds (RandomPolicy): {} intervals hold too rarely"
+    for kind in ("normal", "bootstrap"):
+        found = evaluate(RandomPolicy(3), few, estimator="ips", interval=untyped(kind))
+        assert str(found).splitlines()[-1] == line.format(90, kind)
+        assert f"<p>{line.format(90, kind)}</p>" in found._repr_html_()
+    gaps = WORLD.log(1000, np.random.default_rng(3), gaps=1.0)
+    assert line.format(470, "normal") in str(evaluate(RandomPolicy(3), gaps))
+    assert "too rarely" not in str(evaluate(RandomPolicy(3), gaps, estimator="ips"))
+    assert "too rarely" not in str(evaluate(RandomPolicy(3), enough))
+    bounds: Any = {"interval": "bernstein", "reward_range": UNIT, "max_ratio": 100.0}
+    assert "too rarely" not in str(evaluate(RandomPolicy(3), few, **bounds))
 
 
 def test_models_of_the_callers_own() -> None:

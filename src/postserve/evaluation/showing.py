@@ -22,6 +22,10 @@ INTERVALS = {
     "bernstein": "empirical Bernstein intervals",
     "sequence": "confidence sequences",
 }
+NEED_ROUNDS = ("normal", "bootstrap")
+"""Intervals that hold in long logs only."""
+ENOUGH, ENOUGH_COMPLETED = 90, 470
+"""With so many effective rounds they held; the second where missing rewards are completed."""
 
 
 def text(evaluations: Sequence[Any], differences: Mapping[str, Any], to: str) -> str:
@@ -106,12 +110,21 @@ def _rows(evaluations: Sequence[Any], differences: Mapping[str, Any], to: str) -
 def _caption(evaluations: Sequence[Any]) -> str:
     first = evaluations[0]
     missing = f", {first.support.missing:,} rewards missing" if first.support.missing else ""
-    how = f"{first.settings.estimator}, {first.settings.level:.4g} {INTERVALS[first.settings.interval]}"
+    percent = f"{100.0 * first.settings.level:.6g}%"
+    how = f"{first.settings.estimator}, {percent} {INTERVALS[first.settings.interval]}"
     return f"{how}, {first.support.rounds:,} rounds{missing}"
 
 
 def _doubts(evaluations: Sequence[Any]) -> list[str]:
-    return [f"{each.name}: {each.support.doubt}" for each in evaluations if each.support.doubt]
+    doubts = [f"{each.name}: {each.support.doubt}" for each in evaluations if each.support.doubt]
+    first = evaluations[0]
+    if first.settings.interval in NEED_ROUNDS:
+        completes = first.support.missing and first.settings.counts_missing
+        needed = ENOUGH_COMPLETED if completes else ENOUGH
+        if few := [each.name for each in evaluations if each.support.effective_rounds < needed]:
+            got = f"fewer than {needed} effective rounds ({', '.join(few)})"
+            doubts.append(f"{got}: {INTERVALS[first.settings.interval]} hold too rarely")
+    return doubts
 
 
 def _interval(shown: Any) -> str:
