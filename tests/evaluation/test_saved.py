@@ -38,6 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fit_log(PoLinUCB(2, RidgeMap(2, 1), **features), log).save(path / "ours.npz")
     fit_log(LinUCB(2, 2, x_features=x_encoder), log).save(path / "plain.npz")
     LinUCB(2, 2).save(path / "raw.npz")
+    LinUCB(2, 9).save(path / "wide.npz")
+    RandomPolicy(2).save(path / "coin.npz")
+    RandomPolicy(3).save(path / "three.npz")
     return path
 
 
@@ -50,6 +53,7 @@ def test_policies_are_compared_in_words_numbers_and_a_picture(folder: Path, tmp_
     result = run(folder, *ours, "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
     assert "ours" in result.output
+    assert result.output.splitlines()[0] == "arms 0, 1 are call, mail"
     content = json.loads((tmp_path / "out" / "evaluation.json").read_text())
     assert content["policies"]["ours"]["low"] > content["policies"]["as served"]["high"]
     assert content["differences"]["ours"]["low"] > 0.0
@@ -78,6 +82,11 @@ def test_the_values_are_those_of_compare(folder: Path, tmp_path: Path) -> None:
         (["--policy", "ours.npz", "--policy", "ours.npz"], "wanted files of different names"),
         (["--policy", "ours.npz", "--arm", "mail", "--arm", "post"], "'arm' has 'call'"),
         (["--policy", "ours.npz", "--level", "2"], "level is 2"),
+        (
+            ["--policy", "coin.npz", "--policy", "three.npz"],
+            "three: the policy has arms (0, 1, 2), wanted",
+        ),
+        (["--policy", "raw.npz", "--policy", "wide.npz"], "wide: X has shape"),
     ],
 )
 def test_what_cannot_be_compared_is_told_in_a_line(
@@ -94,7 +103,6 @@ def test_what_cannot_be_compared_is_told_in_a_line(
 def test_policies_that_ignore_z_are_compared_with_those_that_use_it(
     folder: Path, tmp_path: Path, order: tuple[str, ...]
 ) -> None:
-    RandomPolicy(2).save(folder / "coin.npz")
     words = [word for name in order for word in ("--policy", str(folder / f"{name}.npz"))]
     result = run(folder, *words, "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
@@ -103,8 +111,7 @@ def test_policies_that_ignore_z_are_compared_with_those_that_use_it(
 
 
 def test_a_random_policy_needs_no_encoder(folder: Path, tmp_path: Path) -> None:
-    RandomPolicy(2).save(tmp_path / "coin.npz")
-    result = run(folder, "--policy", str(tmp_path / "coin.npz"), "--out", str(tmp_path / "out"))
+    result = run(folder, "--policy", str(folder / "coin.npz"), "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
     rewards = DecisionLog.read(folder / "log.parquet").frame.select(pl.col("reward").mean()).collect().item()
     found = json.loads((tmp_path / "out" / "evaluation.json").read_text())

@@ -1,6 +1,7 @@
 """What a policy would do at the rows of a log, among the arms that could be served there."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import Parameter, signature
 from typing import Any, NoReturn
 
@@ -32,9 +33,19 @@ def require_takes_arms(policy: Any, verb: str, log: LoggedRounds) -> None:
         raise InvalidInput(f"{got}, wanted {verb}(…, arms=…)")
 
 
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """What a policy refuses is told with its name: there may be several."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from error
+
+
 def asked(name: str, policy: Any, log: LoggedRounds, row: int) -> FloatArray:
     """The policy's probability of each arm at a row, (n_arms,); it may do with its x what it likes."""
-    given = policy.propensities(log.x[row].copy(), **arms_at(log, row))
+    with named(name):
+        given = policy.propensities(log.x[row].copy(), **arms_at(log, row))
     pi = floats(given)
     if pi is None or pi.shape != (log.n_arms,) or _are_wrong(pi[None], log, slice(row, row + 1))[0]:
         _refuse(name, row, given, log)
@@ -48,7 +59,8 @@ def asked_of_all(name: str, policy: Any, log: LoggedRounds) -> FloatArray:
         return np.array([asked(name, policy, log, row) for row in range(len(log))])
     chances = np.empty((len(log), log.n_arms))
     for rows in _alike(log):
-        given = at_once(log.x[rows], **arms_at(log, rows[0]))
+        with named(name):
+            given = at_once(log.x[rows], **arms_at(log, rows[0]))
         found, wanted = floats(given), (len(rows), log.n_arms)
         if found is None or found.shape != wanted:
             got = "not numbers" if found is None else f"of shape {found.shape}"

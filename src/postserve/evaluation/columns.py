@@ -7,7 +7,7 @@ import numpy as np
 
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
-from postserve.evaluation.asking import asked_of_all, require_takes_arms
+from postserve.evaluation.asking import asked_of_all, named, require_takes_arms
 from postserve.evaluation.delays import require
 from postserve.evaluation.intervals import Range
 from postserve.evaluation.learning import Learners
@@ -154,5 +154,6 @@ def _require_policy(name: str, policy: Any, log: LoggedRounds, settings: Setting
         raise InvalidInput(f"{name} sees z before it chooses, wanted a policy that chooses from x")
     verbs = ("select",) if settings.estimator == "replay" and settings.learns else ("propensities",)
     require(policy, *verbs, *(("update", "observe") if settings.learns else ()))
-    require_arms(policy, log.n_arms)
+    with named(name):
+        require_arms(policy, log.n_arms)
     require_takes_arms(policy, verbs[0], log)

@@ -16,6 +16,9 @@ from postserve.files import write_together
 from postserve.loading import load
 from postserve.terminal import say
 
+MOST_SHOWN = 20
+"""So many arms are named above the table."""
+
 
 def compare_saved(
     log: PathLike, policies: Sequence[PathLike], *, arms: Sequence[str] = (), **options: Unpack[Options]
@@ -42,7 +45,11 @@ def evaluate_and_show(
     log: Path, policies: Sequence[Path], arms: Sequence[str], out: Path, **options: Unpack[Options]
 ) -> None:
     """Print a comparison, and write it as JSON and as a forest plot."""
+    arms = arms or DecisionLog.read(log).arm_names
     found = compare_saved(log, policies, arms=arms, **options)
+    ids, names = (", ".join(map(str, each)) for each in (range(len(arms))[:MOST_SHOWN], arms[:MOST_SHOWN]))
+    more = ", …" if len(arms) > MOST_SHOWN else ""
+    say(f"arms {ids}{more} are {names}{more}")
     say(repr(found))
     out.mkdir(parents=True, exist_ok=True)
     content = {
