@@ -253,7 +253,7 @@ def test_rounds_by_given_encoders_and_arms() -> None:
 
 
 def test_columns_that_encoders_take_must_be_there() -> None:
-    x_encoder, z_encoder = DecisionLog.of(table(**{"z.watch": [1.0] * 60})).encoders()
+    x_encoder, z_encoder = DecisionLog.of({**table(), "z.watch": [1.0] * 60}).encoders()
     for lost, told in (("x.city", "wanted x.age, x.city"), ("z.watch", "wanted z.minutes, z.watch")):
         whole = {name: each for name, each in table().items() if name != lost}
         with pytest.raises(InvalidInput, match=f"the log has no column {lost!r}, .*, {told};"):
@@ -357,7 +357,7 @@ def test_a_line_that_is_no_decision_is_named(line: str, told: str | None, tmp_pa
 
 def test_a_column_with_the_name_of_the_arms_is_refused_in_dsjson(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"the log has a column 'x\._multi', .*, wanted another name"):
-        to_dsjson(DecisionLog.of(table(**{"x._multi": [1.0] * 60})), tmp_path / "log.dsjson")
+        to_dsjson(DecisionLog.of({**table(), "x._multi": [1.0] * 60}), tmp_path / "log.dsjson")
     assert not any(tmp_path.iterdir())
 
 
