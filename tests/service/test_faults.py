@@ -6,15 +6,26 @@ from typing import Any
 
 import pytest
 from tests.service.playing import FILE, Clock, X, Z, experiment, playing, rounds_learnt
+from tests.service.wires import Wire, serving
 
 from postserve import InvalidInput
+from postserve.errors import StateMismatch
+from postserve.policies import open_rounds
 from postserve.policies.base import BasePolicy
+from postserve.service.engine import first_model
+from postserve.service.log.rounds import round_of
 from postserve.service.log.stores import Saved, Store
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.log.writer import Overloaded, Unavailable
 from postserve.service.model import fold
+from postserve.service.model.learner import Learner
 from postserve.service.rebuild import rebuild
+
+
+def refuse(*args: Any, **options: Any) -> Any:
+    """In the place of something that a policy cannot do."""
+    raise StateMismatch("row_g is not what save() wrote, wanted those of the rows")
 
 
 class Failing(MemoryStore):
@@ -46,6 +57,74 @@ def test_a_commit_that_fails_is_said_and_the_next_one_works() -> None:
             play.decide("d")
         assert store.last() == 0
         assert play.decide("d").id == "d"
+
+
+def test_a_snapshot_that_could_not_be_loaded_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, store = experiment("[store]\nsnapshot_every = 1\n"), MemoryStore()
+    with playing(one, store) as play:
+        play.engine._stopping.set()  # its clock, which saves
+        play.engine._timer.join()
+        play.decide("d")
+        play.learn()
+        with monkeypatch.context() as patched:
+            patched.setattr(fold, "loaded", refuse)
+            play.engine._save_if_due()
+            play.learn()
+            assert (play.engine.model.skipped, store.snapshots()) == (1, [])
+            last = store.last()
+            play.engine._save_if_due()
+            assert store.last() == last  # it is tried again once there is more to save
+            again = Learner(store, first_model(one, store), tuple(one.z), 10)
+            again.catch_up()
+            assert again.model.digest == play.engine.model.digest
+        play.decide("e")
+        play.learn()
+        play.engine._save_if_due()
+        play.learn()
+        assert len(store.snapshots()) == 1
+        assert play.engine.model.skipped == 1
+
+
+def test_who_asks_for_a_snapshot_that_cannot_be_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(experiment(), MemoryStore()) as (port, _):
+        wire = Wire(port)
+        assert wire.ask("POST", "/v1/decide", {"id": "d", "context": X}).status == 200
+        asked = (("POST", "/v1/models"), ("DELETE", "/v1/decisions/d"))
+        with monkeypatch.context() as patched:
+            patched.setattr(fold, "loaded", refuse)
+            for method, path in asked:
+                got = wire.ask(method, path)
+                assert (got.status, "cannot be saved" in got.json["message"]) == (409, True)
+        assert [wire.ask(method, path).status for method, path in asked] == [200, 200]
+        assert wire.ask("GET", "/v1/decisions/d").status == 404
+        wire.close()
+
+
+def test_a_roll_back_that_the_policy_refuses_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with playing(experiment(), MemoryStore()) as play:
+        play.done(play.engine.snapshot())
+        play.learn()
+        play.decide("d")
+        play.done(play.engine.reward("d", 1.0))
+        before = rounds_learnt(play.learn())
+        monkeypatch.setattr(open_rounds, "take_over", refuse)
+        play.done(play.engine.promote(1))
+        assert rounds_learnt(play.learn()) == before
+        assert play.engine.model.skipped == 1
+
+
+def test_numbers_that_are_next_to_nothing_are_0() -> None:
+    with playing(experiment(), MemoryStore()) as play:
+        for i in range(8):
+            assert play.decide(f"d{i}", {**X, "age": 1e-45 * i}).x["age"] == 0.0
+            play.done(play.engine.follow(f"d{i}", {**Z, "minutes": 1e8 * i}))
+            play.done(play.engine.reward(f"d{i}", -1e-200))
+        play.learn()
+        assert play.decide("usual").x == X
+        assert play.decide("least", {**X, "age": -1e-30}).x["age"] == -1e-30
+        known = round_of(play.engine.store.events_of(["d1"])["d1"])
+        assert known.reward == 0.0
+        assert play.engine.model.skipped == 0
 
 
 def test_a_snapshot_that_cannot_be_kept_is_tried_again() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from postserve.errors import InvalidInput
 from postserve.policies.choosing import draw
-from postserve.service.experiment import Experiment, check_text, check_values, seconds
+from postserve.service.experiment import Experiment, check_number, check_text, check_values, seconds
 from postserve.service.log.events import ArmAdded, ArmRetired, Decided, Event, Promoted, Snapshot
 from postserve.service.log.replies import Answer
 from postserve.service.log.requests import (
@@ -86,7 +86,7 @@ class Engine:
         self.tally = Tally()
         self._stopping = threading.Event()
         self._timer = threading.Thread(target=self._look_at_clock, name="postserve-clock", daemon=True)
-        self._drop_at, self._saves_at = 0.0, 0
+        self._drop_at, self._asked_at = 0.0, 0
         self.ready = False
 
     @property
@@ -214,12 +214,10 @@ class Engine:
         return self.submit(self._reward(name, reward, key))
 
     def _reward(self, name: str, reward: float, key: str) -> Reward:
-        most = self.experiment.most_magnitude
-        if type(reward) not in (int, float) or not abs(reward) <= most:
-            raise InvalidInput(f"reward is {reward!r:.60}, wanted a number of at most {most:g}")
+        value = check_number("reward", reward, self.experiment.most_magnitude)
         if key:
             check_text("key", key)
-        return Reward(check_text("id", name), float(reward), key)
+        return Reward(check_text("id", name), value, key)
 
     def activate(self, name: str) -> Any:
         """What was decided is shown."""
@@ -308,12 +306,11 @@ class Engine:
                     future.result()
 
     def _save_if_due(self) -> None:
-        if (learnt := self.model.seq) < self._saves_at:
-            return  # the learner has not come to the last one yet
         saved = self.store.snapshots()
-        if learnt - (saved[-1][0] if saved else 0) >= self.experiment.store.snapshot_every:
+        last = max(self._asked_at, saved[-1][0] if saved else 0)  # what was asked for may be refused
+        if self.model.seq - last >= self.experiment.store.snapshot_every:
             self.writer.submit(Tell(Snapshot(self._clock())), own=True).result()
-            self._saves_at = self.store.last()
+            self._asked_at = self.store.last()
 
     def _drop_if_due(self) -> None:
         """Now and then, drop what need not be kept any more."""

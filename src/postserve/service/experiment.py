@@ -30,6 +30,8 @@ MAPS = ("HybridMap", "RidgeMap", "StagedMap", "KernelMap", "NeighborsMap", "Netw
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_TEXT = 200
 """Characters of an id, an arm or a category."""
+LEAST = 1e-30
+"""Smaller numbers are taken as 0: slopes on them would be so steep that usual inputs overflow."""
 FOR_EVER = 1e11
 """Seconds; later than any due moment."""
 
@@ -266,14 +268,19 @@ def check_values(
     found: Values = {}
     for name, value in values.items():
         if fields[name] == "number":
-            if type(value) not in (int, float) or not abs(value) <= most:
-                raise InvalidInput(f"{side}.{name} is {value!r:.60}, wanted a number of at most {most:g}")
-            found[name] = float(value)
+            found[name] = check_number(f"{side}.{name}", value, most)
         else:
             if type(value) is not str:
                 raise InvalidInput(f"{side}.{name} is {value!r:.60}, wanted the name of a category")
             found[name] = check_text(f"{side}.{name}", value)
     return found
+
+
+def check_number(what: str, value: Any, most: float) -> float:
+    """A number as it is logged; one that is next to nothing is 0."""
+    if type(value) not in (int, float) or not abs(value) <= most:
+        raise InvalidInput(f"{what} is {value!r:.60}, wanted a number of at most {most:g}")
+    return float(value) if abs(value) >= LEAST else 0.0
 
 
 def check_text(what: str, text: str) -> str:

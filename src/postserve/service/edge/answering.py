@@ -16,6 +16,7 @@ from postserve.service.edge.routing import JSON, PARAMETERS, Failed, TooLarge, s
 from postserve.service.edge.wire import ErrorOut, OutcomeOut, status_of
 from postserve.service.engine import Engine
 from postserve.service.log.replies import Answer
+from postserve.service.log.requests import Conflict
 from postserve.service.log.stores import StoreError
 from postserve.service.log.writer import Unavailable
 from postserve.service.tally import NO_VERB
@@ -97,6 +98,19 @@ async def until_learnt(engine: Engine, future: "Future[Answer]") -> bool:
     while (late := engine.model.seq < last) and time.monotonic() < end:
         await asyncio.sleep(0.02)  # threads are for the store
     return not late
+
+
+async def saved(engine: Engine, *, erasing: bool = False) -> bool:
+    """Wait until the model is saved, or for some seconds; whether it was. Raises if it cannot be."""
+    before = await asyncio.to_thread(engine.store.last)
+    was_learnt = await until_learnt(engine, engine.snapshot(erasing=erasing))
+    kept = await asyncio.to_thread(engine.store.snapshots)
+    if was_learnt and (not kept or kept[-1][0] <= before):
+        raise Conflict(
+            "the model cannot be saved: it could not be loaded again, the service's log says why. Wanted an "
+            "earlier snapshot to be promoted; then the request may be repeated"
+        )
+    return was_learnt
 
 
 def outcome_out(engine: Engine, name: str, answer: Answer) -> OutcomeOut:

@@ -30,7 +30,7 @@ from postserve.service.edge.answering import (
     parameter,
     refusal,
     refuse_unless_ready,
-    until_learnt,
+    saved,
 )
 from postserve.service.edge.metrics import Metrics
 from postserve.service.edge.openapi import document
@@ -173,9 +173,8 @@ async def erase(engine: Engine, request: HttpRequest) -> ErasedOut:
     await done(engine.erase(name))
     if not (await asyncio.to_thread(engine.store.events_of, [name]))[name]:
         raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
-    await until_learnt(engine, engine.snapshot(erasing=True))
-    gone = await asyncio.to_thread(drop_erased, engine.store, name)
-    if not gone:
+    await saved(engine, erasing=True)
+    if not await asyncio.to_thread(drop_erased, engine.store, name):
         request.scope[STATUS] = 202
     return ErasedOut(id=name, status="erased")
 
@@ -239,19 +238,21 @@ async def export_log(engine: Engine, request: HttpRequest, query: LogQuery) -> R
 async def models(engine: Engine, request: HttpRequest) -> ModelsOut:
     """The model that decides, and all snapshots."""
     model = engine.model
-    saved = await asyncio.to_thread(engine.store.snapshots)
+    kept = await asyncio.to_thread(engine.store.snapshots)
     return ModelsOut(
         version=model.seq,
         leads=engine.learner.leads,
         behind=await asyncio.to_thread(engine.store.last) - model.seq,
         skipped=model.skipped,
-        snapshots=[SnapshotOut(snapshot=seq, digest=digest) for seq, digest in saved],
+        snapshots=[SnapshotOut(snapshot=seq, digest=digest) for seq, digest in kept],
     )
 
 
 async def snapshot(engine: Engine, request: HttpRequest) -> ModelsOut:
     """Save the model now."""
-    return await learnt(engine, engine.snapshot(), models, request)
+    if not await saved(engine):
+        request.scope[STATUS] = 202
+    return await models(engine, request)
 
 
 async def promote(engine: Engine, request: HttpRequest, asked: PromoteIn) -> ModelsOut:
@@ -262,19 +263,19 @@ async def promote(engine: Engine, request: HttpRequest, asked: PromoteIn) -> Mod
 async def export(engine: Engine, request: HttpRequest) -> Response:
     """A snapshot's policy, as a file that `postserve.load` reads."""
     seq = parameter(request, "snapshot")
-    saved = await asyncio.to_thread(engine.store.snapshot, seq)
-    if saved is None:
+    found = await asyncio.to_thread(engine.store.snapshot, seq)
+    if found is None:
         raise NotFound(f"there is no snapshot {seq}, wanted one that /v1/models names")
-    return Response(saved.state, media_type=BINARY)
+    return Response(found.state, media_type=BINARY)
 
 
 async def export_newest(engine: Engine, request: HttpRequest) -> Response:
     """The newest snapshot's policy, as a file that `postserve.load` reads."""
     known = await asyncio.to_thread(engine.store.snapshots)
-    saved = await asyncio.to_thread(engine.store.snapshot, known[-1][0]) if known else None
-    if saved is None:
+    found = await asyncio.to_thread(engine.store.snapshot, known[-1][0]) if known else None
+    if found is None:
         raise NotFound("there is no snapshot yet, wanted one made by POST /v1/models")
-    return Response(saved.state, media_type=BINARY)
+    return Response(found.state, media_type=BINARY)
 
 
 async def shadow(engine: Engine, request: HttpRequest) -> Mapping[str, Any]:
@@ -321,7 +322,7 @@ VERBS = [
     Verb("DELETE", "/v1/arms/{arm}", "admin", retire_arm, *COMMITS, later=True),
     Verb("GET", "/v1/log", "read", export_log, media="*/*"),
     Verb("GET", "/v1/models", "read", models),
-    Verb("POST", "/v1/models", "admin", snapshot, *COMMITS, later=True),
+    Verb("POST", "/v1/models", "admin", snapshot, Conflict, *COMMITS, later=True),
     Verb("POST", "/v1/models/promote", "admin", promote, *COMMITS, later=True),
     Verb("GET", "/v1/models/newest", "read", export_newest, NotFound, media=BINARY),
     Verb("GET", "/v1/models/{snapshot}", "read", export, NotFound, media=BINARY),

@@ -8,7 +8,7 @@ import msgspec
 from postserve import __version__
 from postserve.service.edge.routing import JSON, PARAMETERS, REFUSALS, Verb
 from postserve.service.edge.wire import ContextIn, DecideIn, ErrorOut, OutcomeIn, RewardIn
-from postserve.service.experiment import MOST_TEXT, PRINTABLE, Experiment, Field
+from postserve.service.experiment import LEAST, MOST_TEXT, PRINTABLE, Experiment, Field
 
 Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/{name}"
@@ -82,7 +82,8 @@ def _is_struct(kind: Any) -> bool:
 
 def _say_fields(schemas: Mapping[str, Schema], experiment: Experiment) -> None:
     """The experiment knows more of x, z and the reward than the wire does."""
-    number = {"type": "number", "minimum": -experiment.most_magnitude, "maximum": experiment.most_magnitude}
+    most, least = experiment.most_magnitude, f"Below {LEAST:g} in magnitude, it is taken as 0."
+    number = {"type": "number", "minimum": -most, "maximum": most, "description": least}
     z = _fields(experiment.z, number) | {"minProperties": 1}
     x = _fields(experiment.x, number) | {"required": list(experiment.x)}
     schemas[DecideIn.__name__]["properties"]["context"] = x

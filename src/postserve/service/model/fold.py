@@ -155,8 +155,9 @@ class Fold(NamedTuple):
                 return left if left.eligible else model  # two were asked for at once
             case Snapshot(erasing=erasing):
                 saved = model._replace(seq=step.seq).dump()
+                with _refusals():  # what a restart could not load is not kept
+                    back = loaded(saved)
                 self.keep(saved, erasing)
-                back = loaded(saved)
                 return back._replace(policy=private(back.policy))
             case Promoted(snapshot=seq):
                 return self._promoted(model, seq)
@@ -176,7 +177,7 @@ class Fold(NamedTuple):
         policy = private(self.saved(seq).policy)
         while policy.n_arms < len(model.arms):
             policy.add_arm()
-        with giving_way():
+        with giving_way(), _refusals():
             change(policy, open_rounds.take_over, list(open_rounds.named(model.policy).values()))
         return model._replace(policy=policy)
 
@@ -203,8 +204,8 @@ def _refusals() -> Iterator[None]:
     """A block in which a policy learns, or refuses to."""
     try:
         yield
-    except MemoryError:
-        raise  # which says nothing of the event
+    except (MemoryError, OSError):
+        raise  # which say nothing of the event
     except Exception as error:
         raise Refused from error
 
