@@ -11,6 +11,8 @@ from tests.service.test_fold import traffic
 from tests.waiting import wait_until
 
 from postserve import Client, InvalidInput, ServiceNotFound
+from postserve.policies import open_rounds
+from postserve.service.log.retention import drop_erased
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
 from postserve.service.rebuild import rebuild
@@ -63,6 +65,25 @@ def test_it_learns_what_it_would_have_learnt_as_the_first(name: str) -> None:
             other.learn()
             assert other.engine.model.digest == learnt.digest
         assert rebuild(one, play.engine.store).model.digest == play.engine.model.digest
+
+
+def test_it_forgets_what_was_erased_before_it_learnt_that() -> None:
+    with playing(experiment(LINUCB), MemoryStore()) as play:
+        for name in "abc":
+            play.decide(name)
+        play.decide("deferred", deferred=True)
+        shadow = shadow_of(play)
+        assert {*open_rounds.named(shadow.model.policy)} == {*"abc"}
+        shadow.learner.stop()  # it learns by hand from here on
+        for name in ("a", "b", "deferred"):
+            play.done(play.engine.erase(name))
+            play.done(play.engine.snapshot(erasing=True))
+            play.learn()
+            assert drop_erased(play.engine.store, name)
+        play.decide("d")
+        shadow.learner.catch_up()
+        assert {*open_rounds.named(shadow.model.policy)} == {*"cd"}
+        assert {*shadow.learner._rounds._known} <= {*"cd"}
 
 
 def test_what_it_would_have_earned_is_estimated() -> None:

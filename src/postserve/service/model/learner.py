@@ -156,7 +156,7 @@ class Learner:
         self._full = len(logged) == BATCH
         if logged:
             try:
-                taught = self._fold(taught, self._rounds.steps(logged))
+                taught = self._folded(taught, logged)
             except BaseException:
                 self._rounds.clear()  # they are ahead of the model now
                 if self._store.shared:
@@ -169,6 +169,9 @@ class Learner:
         if self._store.shared:
             self._publish(taught, awaited=_any_awaited(event for _, event in logged))
         return bool(logged)
+
+    def _folded(self, taught: Model, logged: list[Logged]) -> Model:
+        return self._fold(taught, self._rounds.steps(logged))
 
     def _publish(self, model: Model, *, awaited: bool) -> None:
         """Let the others have the model, if it has changed."""

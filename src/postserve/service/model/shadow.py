@@ -16,12 +16,14 @@ import numpy as np
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import NoSupport
 from postserve.evaluation import compare
+from postserve.policies import open_rounds
 from postserve.service.experiment import Experiment
 from postserve.service.log.events import Activated, Decided, Event, Logged, Promoted, Snapshot
 from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store
 from postserve.service.model.fold import Model
 from postserve.service.model.learner import Learner
+from postserve.state import private
 from postserve.types import FloatArray
 
 SINCE = "shadow"
@@ -38,8 +40,7 @@ class Shadow:
         self.experiment = msgspec.structs.replace(experiment, policy=experiment.shadow, shadow=None)
         untaught = began._replace(policy=self.experiment.untaught(len(began.arms)))
         self._store, self._first = store, store.last()
-        apart: Any = _Apart(store)
-        self.learner = Learner(apart, untaught, tuple(experiment.z), 1)
+        self.learner = _Learner(store, untaught, tuple(experiment.z))
         self.since = _since(experiment.shadow, store, self._first)
 
     @property
@@ -89,6 +90,33 @@ class Shadow:
         if one.decided is None or not one.active or one.reward is None:
             return False
         return self.experiment.feedback.default_reward is None or one.decided.due <= now
+
+
+class _Learner(Learner):
+    """One that nobody waits for: events may be dropped before it has learnt them."""
+
+    def __init__(self, store: Store, untaught: Model, z_names: tuple[str, ...]) -> None:
+        apart: Any = _Apart(store)
+        super().__init__(apart, untaught, z_names, 1)
+        self._log = store
+
+    def _folded(self, taught: Model, logged: list[Logged]) -> Model:
+        """Without rounds that were dropped: once a base is passed, all that went before it is known."""
+        model = super()._folded(taught, logged)
+        if not taught.seq < int(self._log.setting(BASE) or 0) <= model.seq:
+            return model
+        self._rounds.clear()  # which may have some of them
+        names = list(open_rounds.named(model.policy))
+        parts = (names[start : start + PART] for start in range(0, len(names), PART))
+        gone = [name for part in parts for name, events in self._log.events_of(part).items() if not events]
+        return model._replace(policy=_without(model.policy, gone)) if gone else model
+
+
+def _without(policy: Any, names: Sequence[str]) -> Any:
+    left, known = private(policy), open_rounds.named(policy)
+    for name in names:
+        left.withdraw(known[name].x, known[name].arm, round_id=name)
+    return left
 
 
 class _AsLogged:
