@@ -149,6 +149,15 @@ def test_where_the_log_cannot_say_it_is_said() -> None:
         assert "difference" not in found
 
 
+def test_with_one_arm_there_is_nothing_to_compare() -> None:
+    with playing(
+        experiment(file=FILE.replace('["short", "long"]', '["short"]') + RANDOM), MemoryStore()
+    ) as play:
+        play.decide("d")
+        play.done(play.engine.reward("d", 1.0))
+        assert "there is 1 arm" in shadow_of(play).report()["unknown"]
+
+
 def test_over_http() -> None:
     with (
         trial(FILE) as url,

@@ -69,6 +69,8 @@ class Shadow:
         behind = self._store.last() - model.seq
         found: dict[str, Any] = {"since": self.since, "behind": behind, "rounds": 0}
         parts = _parts(self._store, self.since, model.seq, list(model.arms), self._counts)
+        if len(model.arms) < 2:
+            return {**found, "unknown": "there is 1 arm, wanted at least 2: all policies do the same"}
         first = next(parts, None)
         if first is None:
             return found
