@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.playing import X, Z, experiment, playing
+from tests.service.playing import Clock, X, Z, experiment, playing
 from tests.service.processes import Forked
 from tests.service.wires import PATIENCE, Got, Wire, serving
 
 from postserve.service.edge import listening
-from postserve.service.edge.access import hash_of
+from postserve.service.edge.access import Gate, TooMany, hash_of
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
 
@@ -143,6 +143,16 @@ def test_who_asks_too_often_is_told_to_wait() -> None:
             assert time.monotonic() < end
             time.sleep(0.1)
         wire.close()
+
+
+def test_a_rate_below_one_lets_some_through() -> None:
+    clock = Clock()
+    gate = Gate([], 0.5, clock)
+    for seconds in (0.0, 2.0, 10.0):
+        clock.now += seconds
+        gate.admit(None, "read")
+        with pytest.raises(TooMany, match=r"more than 0\.5 requests per second"):
+            gate.admit(None, "read")
 
 
 def test_the_older_model_decides_after_a_roll_back(tmp_path: Path) -> None:

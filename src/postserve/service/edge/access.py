@@ -61,12 +61,12 @@ class Gate:
         return found.name
 
     def _limit(self, name: str) -> None:
-        """A bucket that fills at the rate and holds a second's worth."""
+        """A bucket that fills at the rate and holds a second's worth, or one request if that is more."""
         if self._rate is None:
             return
-        now = self._clock()
-        level, then = self._levels.get(name, (self._rate, now))
-        level = min(self._rate, level + (now - then) * self._rate)
+        now, most = self._clock(), max(1.0, self._rate)
+        level, then = self._levels.get(name, (most, now))
+        level = min(most, level + (now - then) * self._rate)
         if level < 1.0:
             self._levels[name] = level, now
             raise TooMany(f"more than {self._rate:g} requests per second, wanted fewer")
