@@ -15,6 +15,7 @@ from tests.service.wires import PATIENCE, Got, Wire, serving
 
 from postserve.service.edge import listening
 from postserve.service.edge.access import Gate, TooMany, hash_of
+from postserve.service.engine import Engine
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
 
@@ -153,6 +154,18 @@ def test_a_rate_below_one_lets_some_through() -> None:
         gate.admit(None, "read")
         with pytest.raises(TooMany, match=r"more than 0\.5 requests per second"):
             gate.admit(None, "read")
+
+
+def test_a_start_that_failed_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "log.sqlite")
+    engine = Engine(experiment(), store)
+    monkeypatch.setattr(engine, "_warm_up", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        engine.start()
+    engine.stop()
+    again = SqliteStore(tmp_path / "log.sqlite")
+    assert again.lead()  # the file is free
+    again.close()
 
 
 def test_the_older_model_decides_after_a_roll_back(tmp_path: Path) -> None:

@@ -112,6 +112,9 @@ class Engine:
         """Commit what was submitted, learn it, save the model, and end."""
         self.ready = False
         self._stopping.set()
+        if self._timer.ident is None:  # a start that failed has begun nothing
+            self.store.close()
+            return
         self._timer.join()
         if self.learner.leads:
             self.writer.submit(Tell(Snapshot(self._clock())), own=True)
