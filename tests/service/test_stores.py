@@ -270,6 +270,11 @@ def test_a_file_is_served_once(tmp_path: Path) -> None:
         beside = SqliteStore(path)
         with pytest.raises(StoreError, match="is served by another process, wanted one process per file"):
             Engine(experiment(), beside)
+        (tmp_path / "other.sqlite").symlink_to(path)
+        by_another_name = SqliteStore(tmp_path / "other.sqlite")
+        with pytest.raises(StoreError, match="is served by another process"):
+            by_another_name.lead()
+        by_another_name.close()
         assert rebuild(experiment(), beside).model.seq == 1  # reading is allowed
         beside.close()
     with playing(experiment(), SqliteStore(path)) as play:

@@ -115,7 +115,8 @@ class SqliteStore(Unshared):
         with self._lock:
             if self._claim is None:
                 # Beside the log: closing any handle of the log itself would undo the locks of SQLite.
-                claim = os.open(f"{self.path}-serving", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                path = f"{os.path.realpath(self.path)}-serving"  # the same one by any other name
+                claim = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 try:
                     fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
