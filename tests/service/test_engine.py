@@ -239,8 +239,11 @@ def test_another_model_is_refused_and_other_waits_are_not(tmp_path: Path) -> Non
     path = tmp_path / "log.sqlite"
     with playing(experiment(), SqliteStore(path)) as play:
         play.decide("d")
-    with pytest.raises(StoreError, match="policy changed since the experiment began"):
+    with pytest.raises(StoreError, match=r"^policy.model was not there, got 'hybrid', wanted as when"):
         Play(experiment('[policy]\nmodel = "hybrid"\n'), SqliteStore(path), Clock())
+    other = FILE.replace('age = "number"', 'age = ["young", "old"]')
+    with pytest.raises(StoreError, match=r"^x.age was 'number', got \['young', 'old'\], wanted"):
+        Play(experiment(file=other), SqliteStore(path), Clock())
     with playing(experiment("default_reward = 1.0\n"), SqliteStore(path)) as play:
         assert play.learn()._open is not None
 

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -365,15 +365,25 @@ def began_with(store: Store) -> dict[str, Any]:
     return found
 
 
+def _differences(before: Any, now: Any, key: str = "") -> Iterator[str]:
+    """What of some settings is not as it was."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in before | now:
+            yield from _differences(before.get(name), now.get(name), f"{key}.{name}" if key else name)
+    elif before != now:
+        was, found = ("not there" if each is None else f"{each!r:.60}" for each in (before, now))
+        yield f"{key} was {was}, got {found}"
+
+
 def first_model(experiment: Experiment, store: Store) -> Model:
     """The untaught model with which the experiment began; raises if it began with another one."""
     now = msgspec.to_builtins(experiment.model)
     store.setting(BEGAN, msgspec.json.encode({"model": now, "arms": experiment.arms}).decode())
     began = began_with(store)
-    if differ := [key for key in now if now[key] != began["model"].get(key)]:
+    if differ := list(_differences(began["model"], now)):
         raise StoreError(
-            f"{', '.join(differ)} changed since the experiment began, wanted as before: the model depends on "
-            "it. Begin another experiment, with another name and store; its model can be taught from the log "
-            "of this one"
+            f"{'; '.join(differ)}, wanted as when the experiment began: the model depends on it. Begin "
+            "another experiment, with another name and store; its model can be taught from the log of this "
+            "one"
         )
     return Model(experiment.untaught(len(began["arms"])), 0, numbered(began["arms"]))
