@@ -16,7 +16,7 @@ WRONG = {
     'name = "lessons"\narms': ('name = "a\\u0007"\narms', "name: expected `str` matching regex"),
     'age = "number"': ('age = "numbr"', "numbr"),
     'device = ["phone", "computer"]': ('device = ["phone", "phone"]', "x.device is phone, phone"),
-    "explore = 0.2": ("explore = 2", "explore"),
+    "explore = 0.2": ("explore = 2", "explore: expected `float` <= 1.0, got 2"),
     'wait_for_z = "100s"': ('wait_for_z = "soon"', "feedback.wait_for_z is 'soon', wanted a time such as"),
     'wait_for_reward = "1000s"': ("colour = 1", "colour"),
 }
@@ -43,6 +43,12 @@ def test_a_wrong_file_is_refused_in_words(right: str) -> None:
         ('[policy.map]\nname = "StagedMap"\n', "policy.map.stages is None"),
         ('[server]\nhost = "0.0.0.0"\n', "there are no keys"),
         ("x = \n", "is not TOML"),
+        (f"[server]\nport = {'9' * 5000}\n", "is not TOML"),
+        (f"x = {'[' * 20_000}{']' * 20_000}\n", "is not TOML"),
+        (f"[server]\nport = 0x{'f' * 9000}\n", "server.port: expected `int`"),
+        ("[server]\nport = 70000\n", "server.port: expected `int` <= 65535, got 70000"),
+        ('[store]\npath = "a\\u0000b"\n', "store.path: expected `str` matching regex"),
+        ('[server]\nhost = "a\\u0000b"\n', "server.host: expected `str` matching regex"),
     ],
 )
 def test_a_wrong_table_is_refused_in_words(more: str, message: str) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -57,7 +58,7 @@ class Feedback(_Table, frozen=True):
 class Store(_Table, frozen=True):
     """Where the log is kept, and how often the model is saved."""
 
-    path: str = "postserve.sqlite"
+    path: Annotated[str, Meta(pattern=PRINTABLE)] = "postserve.sqlite"
     schema: Annotated[str, Meta(pattern="^(?!pg_)[a-z_][a-z0-9_]{0,62}$")] | None = None
     """Of the tables, in Postgres; named after the experiment if it is not said."""
     snapshot_every: Annotated[int, Meta(ge=1)] = 50_000
@@ -69,7 +70,7 @@ class Store(_Table, frozen=True):
 class Server(_Table, frozen=True):
     """Where the service listens, and what it takes."""
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, Meta(pattern=PRINTABLE)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8711
     most_bytes: Annotated[int, Meta(ge=1024)] = 1_000_000
     most_waiting: Annotated[int, Meta(ge=1)] = 2_000
@@ -133,12 +134,14 @@ def read_experiment(path: Path) -> Experiment:
 def parse_experiment(text: str, label: str = "the experiment") -> Experiment:
     """`read_experiment` of a file's text."""
     try:
-        found = msgspec.convert(tomllib.loads(text), Experiment)
-    except tomllib.TOMLDecodeError as error:
+        raw = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # of thousands of digits, or of brackets
         wanted = "a file as `postserve serve --init` writes it"
         raise InvalidInput(f"{label} is not TOML ({error}), wanted {wanted}") from error
+    try:
+        found = msgspec.convert(raw, Experiment)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{label}: {_in_words(str(error))}") from error
+        raise InvalidInput(f"{label}: {_in_words(str(error), raw)}") from error
     try:
         _check(found)
         make_policy(found, len(found.arms))
@@ -303,8 +306,14 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-def _in_words(error: str) -> str:
-    """msgspec's message with the key first."""
+def _in_words(error: str, raw: dict[str, Any]) -> str:
+    """msgspec's message with the key first, and what the file has there."""
     what, _, where = error.partition(" - at ")
     key = where.strip("`").removeprefix("$.").removeprefix("key in `$.") or "the file"
+    got: Any = raw
+    for name in re.findall(r"[^.[\]]+", key):
+        got = got.get(name) if isinstance(got, dict) else got[int(name)] if isinstance(got, list) else None
+    if what.startswith("Expected") and "got" not in what and isinstance(got, str | int | float):
+        with suppress(ValueError):  # of thousands of hexadecimal digits
+            what += f", got {got!r:.60}"
     return f"{key}: {what[:1].lower()}{what[1:]}"
