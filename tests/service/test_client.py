@@ -164,6 +164,24 @@ def test_refusals_have_types_and_the_services_words(client: Client, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("verb", "message"),
+    [
+        (lambda client: client.reward("\ud800", 1.0), "wanted a text without lone surrogates"),
+        (lambda client: client.export_log("log.parquet", after="\ud800"), "wanted a text without lone"),
+        (lambda client: client.decide(None), "context is None .* wanted a mapping"),
+        (lambda client: client.decide("abc"), "context is 'abc' .* wanted a mapping"),
+        (lambda client: client.decide(X, eligible=3), "eligible is 3 .* wanted names of arms"),
+        (lambda client: client.follow("d", None), "z is None .* wanted a mapping"),
+        (lambda client: client.outcomes(None), "events is None .* wanted mappings"),
+        (lambda client: client.batching(seconds=1e10), "seconds is 1e.10, wanted a number above 0"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_in_words(verb: Any, message: str) -> None:
+    with Client("http://127.0.0.1:1", tries=1) as client, pytest.raises(InvalidInput, match=message):
+        verb(client)
+
+
 def test_who_cannot_be_reached_is_not_ready(tmp_path: Path) -> None:
     with Client(f"http://127.0.0.1:{free_port()}", tries=2, patience=1.0) as client:
         assert not client.ready()

@@ -76,7 +76,7 @@ class AsyncClient:
 
     async def follow(self, id: str, z: Mapping[str, Any]) -> OutcomeResult:
         """Some fields of z came, or all."""
-        return await self._run(verbs.outcome(self._patience, id, "context", {"z": dict(z)}))
+        return await self._run(verbs.follow(self._patience, id, z))
 
     async def reward(self, id: str, reward: float, key: str | None = None) -> OutcomeResult:
         """A reward came; where rewards are added, `key` names it."""

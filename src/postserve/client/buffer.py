@@ -1,6 +1,7 @@
 """Outcomes that wait to be sent."""
 
 import json
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ class Buffer:
     """What was added and not sent, and what was refused."""
 
     def __init__(self, size: int, seconds: float) -> None:
-        self.size, self.seconds = integer("size", size, least=1), number("seconds", seconds, above=0.0)
+        self.size = integer("size", size, least=1)
+        self.seconds = number("seconds", seconds, above=0.0, most=threading.TIMEOUT_MAX)
         self.events: list[Mapping[str, Any]] = []
         self.failed: list[OutcomeResult] = []
         self.closed = False

@@ -77,7 +77,7 @@ class Client:
 
     def follow(self, id: str, z: Mapping[str, Any]) -> OutcomeResult:
         """Some fields of z came, or all."""
-        return self._run(verbs.outcome(self._patience, id, "context", {"z": dict(z)}))
+        return self._run(verbs.follow(self._patience, id, z))
 
     def reward(self, id: str, reward: float, key: str | None = None) -> OutcomeResult:
         """A reward came; where rewards are added, `key` names it."""

@@ -2,8 +2,8 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from postserve.client.trying import Answer, Call, Flow, Patience, Wait, encoded, tried
@@ -14,7 +14,9 @@ from postserve.errors import (
     ServiceInvalidInput,
     ServiceUnavailable,
 )
+from postserve.validation import errors_as_invalid_input
 
+T = TypeVar("T")
 MOST = 1_000
 """Outcomes in one request."""
 LOOK = 0.2
@@ -56,13 +58,18 @@ def decide(
 ) -> Flow[ServedDecision]:
     """Choose an arm. The id is there before the first try, so that a second one cannot draw again."""
     body = {
-        "context": dict(context),
+        "context": _copied(dict, "context", context, "a mapping"),
         "id": uuid.uuid4().hex if name is None else name,
-        "eligible": None if eligible is None else list(eligible),
+        "eligible": None if eligible is None else _copied(list, "eligible", eligible, "names of arms"),
         "deferred": deferred or None,
     }
     answer = yield from _post(patience, "/v1/decide", body)
     return ServedDecision(**_known(ServedDecision, _json(answer, *ServedDecision._fields)))
+
+
+def follow(patience: Patience, name: str, z: Mapping[str, Any]) -> Flow[OutcomeResult]:
+    """Some fields of z came, or all."""
+    return outcome(patience, name, "context", {"z": _copied(dict, "z", z, "a mapping")})
 
 
 def outcome(patience: Patience, name: str, verb: str, body: Mapping[str, Any]) -> Flow[OutcomeResult]:
@@ -73,7 +80,8 @@ def outcome(patience: Patience, name: str, verb: str, body: Mapping[str, Any]) -
 
 def outcomes(patience: Patience, events: Iterable[Mapping[str, Any]]) -> Flow[list[OutcomeResult]]:
     """Feedback of many decisions, some thousand in a request; each is accepted or refused for itself."""
-    listed, results = [_checked(event) for event in events], []
+    listed = [_checked(event) for event in _copied(list, "events", events, "mappings, one per decision")]
+    results: list[OutcomeResult] = []
     for start in range(0, len(listed), MOST):
         results += yield from _some(patience, listed[start : start + MOST])
     return results
@@ -144,7 +152,7 @@ def file(patience: Patience, path: str, into: BinaryIO) -> Flow[None]:
 def log_path(form: str, after: object, before: object) -> str:
     """The address of the log."""
     asked = {"format": form, "after": after, "before": before}
-    query = "&".join(f"{name}={quote(str(value))}" for name, value in asked.items() if value is not None)
+    query = "&".join(f"{name}={_quoted(value)}" for name, value in asked.items() if value is not None)
     return f"/v1/log?{query}"
 
 
@@ -175,7 +183,17 @@ def _post(patience: Patience, path: str, body: Mapping[str, Any]) -> Flow[Answer
 
 def _part(name: str) -> str:
     """A name as a part of an address, whatever is in it; one that is dots is no folder."""
-    return quote(str(name), safe="").replace(".", "%2E")
+    return _quoted(name).replace(".", "%2E")
+
+
+def _quoted(value: object) -> str:
+    with errors_as_invalid_input(f"{value!r:.60} cannot be sent", "a text without lone surrogates"):
+        return quote(str(value), safe="")
+
+
+def _copied(kind: Callable[[Any], T], what: str, value: Any, wanted: str) -> T:
+    with errors_as_invalid_input(f"{what} is {value!r:.60}", wanted):
+        return kind(value)
 
 
 def _known(kind: Any, found: Mapping[str, Any]) -> dict[str, Any]:
