@@ -70,6 +70,16 @@ def test_bad_requests_are_refused_in_words(service: Service) -> None:
     assert service.ask("GET", "/v1/models")[1]["version"] == 0
 
 
+def test_messages_say_what_is_wanted(service: Service) -> None:
+    for method, path, message in (
+        ("POST", "/v1/decide", "the body is empty, wanted an object with context, id"),
+        ("GET", "/v1/log?format=csv", "'csv' - at `$.format`; wanted format (parquet or dsjson or events)"),
+        ("GET", "/v1/decisions/d1/activate", "no decision 'd1/activate', wanted the id of one, or POST"),
+    ):
+        assert message in service.ask(method, path)[1]["message"]
+    assert service.stop() == 0
+
+
 def test_keys_and_roles(tmp_path: Path) -> None:
     keys = [
         f'[[keys]]\nname = "{role}"\nhash = "{hash_of(role)}"\nroles = ["{role}"]\n'

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from starlette.requests import Request as HttpRequest
@@ -48,6 +48,8 @@ async def content_of(engine: Engine, request: HttpRequest) -> bytes:
 
 def decoded(decode: Callable[[bytes], Any], content: bytes, wanted: str) -> Any:
     """The body's content, with the fields that are wanted."""
+    if not content:
+        raise InvalidInput(f"the body is empty, {wanted}")
     try:
         return decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -55,9 +57,13 @@ def decoded(decode: Callable[[bytes], Any], content: bytes, wanted: str) -> Any:
 
 
 def fields_of(body: Any) -> str:
-    """The names of a body's fields, for messages."""
-    names = (field.encode_name for field in (() if body is None else msgspec.structs.fields(body)))
-    return ", ".join(names)
+    """The names of a body's or query's fields, for messages, with the options where there are some."""
+    return ", ".join(map(_described, () if body is None else msgspec.structs.fields(body)))
+
+
+def _described(field: Any) -> str:
+    options = get_args(field.type) if get_origin(field.type) is Literal else ()
+    return f"{field.encode_name} ({' or '.join(options)})" if options else str(field.encode_name)
 
 
 def parameter(request: HttpRequest, name: str) -> Any:
@@ -70,7 +76,8 @@ def converted(given: Any, kind: Any, what: str = "the query") -> Any:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{what} is not what is wanted: {error}") from error
+        wanted = f"; wanted {fields_of(kind)}" if isinstance(given, dict) else ""
+        raise InvalidInput(f"{what} is not what is wanted: {error}{wanted}") from error
 
 
 async def done(future: "Future[Answer]") -> Answer:

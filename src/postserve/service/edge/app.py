@@ -163,7 +163,9 @@ async def decision(engine: Engine, request: HttpRequest) -> RoundOut:
     name = parameter(request, "id")
     known = round_of((await asyncio.to_thread(engine.store.events_of, [name]))[name])
     if not known.first or known.erased:
-        raise NotFound(f"there is no decision {name!r:.60}, wanted the id of one")
+        others = [verb.method for verb in _verbs_at(request) if verb.path != OF_DECISION]
+        wanted = f"the id of one{''.join(f', or {method}' for method in others)}"
+        raise NotFound(f"there is no decision {name!r:.60}, wanted {wanted}")
     return round_out(name, known, tuple(engine.experiment.z))
 
 
@@ -335,11 +337,15 @@ VERBS = [
 """All verbs, in the order in which a request is matched: an id may end like the path of a verb."""
 
 
+def _verbs_at(request: HttpRequest) -> list[Verb]:
+    """Those whose path this is."""
+    return [verb for verb in VERBS if compile_path(verb.route)[0].match(request.scope["path"])]
+
+
 def _no_route(request: HttpRequest, error: Exception) -> Response:
     """There is no such path, or it has no such verb."""
     path = request.scope["path"]
-    fitting = (verb.method for verb in VERBS if compile_path(verb.route)[0].match(path))
-    matching = list(dict.fromkeys(fitting))
+    matching = list(dict.fromkeys(verb.method for verb in _verbs_at(request)))
     request.app.state.engine.tally.statuses[NO_VERB][405 if matching else 404] += 1
     if not matching:
         return refusal(NotFound(f"there is no path {path!r:.60}, wanted one that /openapi.json names"))
