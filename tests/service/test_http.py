@@ -78,6 +78,7 @@ def test_messages_say_what_is_wanted(service: Service) -> None:
     ):
         assert message in service.ask(method, path)[1]["message"]
     assert service.stop() == 0
+    assert f"ready at http://127.0.0.1:{service.port}\n" in service.output.read_text()
 
 
 def test_keys_and_roles(tmp_path: Path) -> None:

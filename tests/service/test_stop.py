@@ -15,9 +15,12 @@ from tests.service.wires import PATIENCE, Got, Wire, serving
 
 from postserve.service.edge import listening
 from postserve.service.edge.access import Gate, TooMany, hash_of
+from postserve.service.edge.answering import refuse_unless_ready
 from postserve.service.engine import Engine
 from postserve.service.log.stores.memory import MemoryStore
 from postserve.service.log.stores.sqlite import SqliteStore
+from postserve.service.log.writer import Unavailable
+from postserve.service.serving import Starting
 
 CALLERS = 8
 
@@ -166,6 +169,29 @@ def test_a_start_that_failed_can_be_stopped(tmp_path: Path, monkeypatch: pytest.
     again = SqliteStore(tmp_path / "log.sqlite")
     assert again.lead()  # the file is free
     again.close()
+
+
+def test_a_service_that_starts_says_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine, said = Engine(experiment(), MemoryStore()), list[str]()
+
+    def say() -> None:
+        with pytest.raises(Unavailable) as refused:
+            refuse_unless_ready(engine)
+        said.append(str(refused.value))
+        Starting(engine)._say_what_takes_long()
+
+    monkeypatch.setattr(engine.learner, "catch_up", say)
+    monkeypatch.setattr(engine, "_warm_up", say)
+    say()
+    engine.start()
+    refuse_unless_ready(engine)
+    engine.stop()
+    say()
+    words = ["starting", "learning its log", "compiling, for up to a minute on a new machine", "stopping"]
+    assert said == [f"the service is {word}, wanted a little patience" for word in words]
+    assert capsys.readouterr().out.splitlines() == words
 
 
 def test_the_older_model_decides_after_a_roll_back(tmp_path: Path) -> None:

@@ -87,7 +87,13 @@ class Engine:
         self._stopping = threading.Event()
         self._timer = threading.Thread(target=self._look_at_clock, name="postserve-clock", daemon=True)
         self._drop_at, self._asked_at = 0.0, 0
-        self.ready = False
+        self.doing: str | None = "starting"
+        """What it does while it does not decide."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it decides."""
+        return self.doing is None
 
     @property
     def model(self) -> Model:
@@ -98,7 +104,9 @@ class Engine:
 
     def start(self) -> None:
         """Learn what the log has, compile every kernel, and begin."""
+        self.doing = "learning its log"
         self.learner.catch_up()
+        self.doing = "compiling, for up to a minute on a new machine"
         self._warm_up()
         self.writer.start()
         self.learner.start()
@@ -106,11 +114,11 @@ class Engine:
             self.shadow.learner.start()
         self._timer.start()
         self._follow_file()
-        self.ready = True
+        self.doing = None
 
     def stop(self) -> None:
         """Commit what was submitted, learn it, save the model, and end."""
-        self.ready = False
+        self.doing = "stopping"
         self._stopping.set()
         if self._timer.ident is None:  # a start that failed has begun nothing
             self.store.close()

@@ -31,6 +31,8 @@ from postserve.terminal import say
 IN_MEMORY = ":memory:"
 SUFFIXES = {".parquet": "parquet", ".dsjson": "dsjson", ".jsonl": "events"}
 """How the name of an exported log ends, and what is written then."""
+SILENCE = 5.0
+"""Seconds after which a service that starts says what it does."""
 TEMPLATE = Path(__file__).with_name("experiment.toml")
 
 
@@ -173,12 +175,20 @@ class Starting:
         self._task = asyncio.create_task(self._start())
 
     async def _start(self) -> None:
+        late = asyncio.get_running_loop().call_later(SILENCE, self._say_what_takes_long)
         try:
             await start(self._engine)
             await asyncio.to_thread(keep_for_good)
+            print(f"ready at {address_of(self._engine.experiment)}", flush=True)
         except Exception as error:
             self.failure = error
             signal.raise_signal(signal.SIGTERM)  # nothing will ever be ready
+        finally:
+            late.cancel()
+
+    def _say_what_takes_long(self) -> None:
+        if doing := self._engine.doing:
+            print(doing, flush=True)
 
 
 def keep_for_good() -> None:
@@ -213,6 +223,11 @@ def app_of(engine: Engine, begin: Callable[[], Awaitable[None]] | None = None) -
 
 def describe(experiment: Experiment) -> str:
     """One line for the terminal."""
-    server, path = experiment.server, experiment.store.path
+    path = experiment.store.path
     where = "Postgres" if is_postgres(path) else path  # an address may have a password in it
-    return f"{experiment.name}: http://{server.host}:{server.port}, log in {where}"
+    return f"{experiment.name}: {address_of(experiment)}, log in {where}"
+
+
+def address_of(experiment: Experiment) -> str:
+    """Where an experiment is served."""
+    return f"http://{experiment.server.host}:{experiment.server.port}"

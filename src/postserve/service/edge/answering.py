@@ -32,8 +32,8 @@ LEARNT_SOON = 5.0
 
 def refuse_unless_ready(engine: Engine) -> None:
     """Raise while the service starts, and when it stops."""
-    if not engine.ready:
-        raise Unavailable("the service is starting or stopping, wanted a little patience")
+    if (doing := engine.doing) is not None:
+        raise Unavailable(f"the service is {doing}, wanted a little patience")
 
 
 async def content_of(engine: Engine, request: HttpRequest) -> bytes:
