@@ -12,7 +12,7 @@ from postserve.client import Client
 from postserve.client.verbs import answers
 from postserve.errors import InvalidInput, ServiceUnavailable
 from postserve.service.experiment import read_experiment
-from postserve.service.serving import write_new
+from postserve.service.serving import address_of, write_new
 from postserve.service.traffic.playing import Habits, Played, Traffic
 from postserve.service.traffic.replaying import Compared, compared
 from postserve.service.traffic.worlds import file_for, world_of
@@ -38,11 +38,9 @@ def play_and_show(
     """What `postserve simulate-traffic` does; whether the service's model is the library's."""
     experiment = read_experiment(path)
     world = world_of(experiment, source, seed)
-    server = experiment.server
-    with Client(url or f"http://{server.host}:{server.port}") as client:
-        with console.status(f"waiting for {client}; the first start compiles for a minute"):
-            if not client._run(answers("/livez", ALIVE)) or not client.ready(READY):
-                raise ServiceUnavailable(f"{client} is not ready, wanted: postserve serve {path}")
+    address = url or address_of(experiment)
+    with Client(address) as client:
+        _wait_for(client, address, path, console)
         traffic = Traffic(world, client, habits, seed)
         columns = (TextColumn("rounds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
@@ -51,6 +49,15 @@ def play_and_show(
         _show(traffic, rounds, console)
         with tempfile.TemporaryDirectory(prefix="postserve-") as folder:
             return _show_compared(_compare(client, Path(folder)), console)
+
+
+def _wait_for(client: Client, address: str, path: Path, console: Any) -> None:
+    waits = f"waiting for {address}; the first start compiles for up to a minute"
+    if not console.is_terminal:  # where no status is shown
+        say(waits, console)
+    with console.status(waits):
+        if not client._run(answers("/livez", ALIVE)) or not client.ready(READY):
+            raise ServiceUnavailable(f"{address} is not ready, wanted: postserve serve {path}")
 
 
 def _show(traffic: Traffic, rounds: int, console: Any) -> None:
