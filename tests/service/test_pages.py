@@ -49,11 +49,13 @@ def test_the_page_runs_as_written(run: subprocess.CompletedProcess[str], tmp_pat
     assert '"id":"visit-1","status":"closed"' in shown
     assert '"z":{"minutes":12.5,"finished":"yes"}' in shown
     assert "as served" in shown
+    assert '{"id":"visit-2","status":"closed","repeated":false},{"id":"visit-3","status":"parked"' in shown
     for name in (
         "lessons.sqlite",
         "log.parquet",
         "log.dsjson",
         "model.npz",
+        "later.parquet",
         "out/evaluation/evaluation.json",
     ):
         assert (tmp_path / name).stat().st_size > 0
