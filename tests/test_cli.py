@@ -362,6 +362,32 @@ def test_help_is_quick() -> None:
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("library", "words", "extra"),
+    [
+        ("matplotlib", ["list"], "experiments"),
+        ("matplotlib", ["reproduce", "figure1"], "experiments"),
+        ("typer", ["evaluate", "data"], "experiments"),
+        ("typer", ["data", "list"], "data"),
+        ("typer", ["serve", "lessons.toml"], "service"),
+        ("uvicorn", ["serve", "lessons.toml"], "service"),
+        ("rich", [], "experiments"),
+    ],
+)
+def test_a_command_without_its_extra_names_it(
+    library: str, words: list[str], extra: str, tmp_path: Path
+) -> None:
+    code = (
+        f"import sys; sys.modules[{library!r}] = None  # as if it were not installed\n"
+        "from postserve.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", code, *words]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 2
+    wanted = f"wanted: pip install 'postserve[{extra}]'"
+    assert run.stderr == f"postserve: {library} is not installed, {wanted}\n"
+
+
 def test_help_tells_defaults_that_depend() -> None:
     shown = " ".join(postserve("reproduce", "--help").output.split())
     assert "[default: (out, or out/quick)]" in shown

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+from postserve.extras import refuse_without_extra
+
 try:
     import typer
     from rich.console import Console
 except ModuleNotFoundError as missing:
-    raise SystemExit(
-        f"{missing.name} is not installed, wanted: pip install 'postserve[experiments]'"
-    ) from missing
+    refuse_without_extra(missing)
 
 from postserve import __version__
 from postserve.terminal import errors_in_one_line, replace_unprintable, say
@@ -256,4 +256,7 @@ def about(
 def main() -> None:
     """The command `postserve`."""
     replace_unprintable()
-    app()
+    try:
+        app()
+    except ModuleNotFoundError as missing:
+        refuse_without_extra(missing)

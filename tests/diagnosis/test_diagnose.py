@@ -1,6 +1,7 @@
 """What a diagnosis says of logs with known answers; `python -m benchmarks.diagnosis` has more of them."""
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,6 +248,24 @@ def test_the_command_writes_a_page_and_numbers(tmp_path: Path) -> None:
     assert content["about"]["looked at"] == 1500
     for finding in content["findings"]:
         assert finding["answer"] in run.output
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_matplotlib_only_pictures_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    known.late_rewards(100).write(tmp_path / "log.parquet")
+    words = ["diagnose", str(tmp_path / "log.parquet"), "--rows", "400", "--out", str(tmp_path)]
+    run = CliRunner().invoke(app, words)
+    assert run.exit_code == 0, run.output
+    told = "not drawn: pictures need matplotlib, which is not installed, wanted: pip install"
+    page = (tmp_path / "diagnosis.html").read_text(encoding="utf-8")
+    content = json.loads((tmp_path / "diagnosis.json").read_text(encoding="utf-8"))
+    assert told in run.output
+    assert told in page
+    assert content["summary"] in page
+    assert "<img" not in page
 
 
 @pytest.mark.usefixtures("quick")

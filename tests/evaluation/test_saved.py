@@ -1,6 +1,7 @@
 """`postserve evaluate`: saved policies on a log in files."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,17 @@ def test_policies_are_compared_in_words_numbers_and_a_picture(folder: Path, tmp_
     assert content["policies"]["ours"]["low"] > content["policies"]["as served"]["high"]
     assert content["differences"]["ours"]["low"] > 0.0
     assert (tmp_path / "out" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_only_the_picture_is_missing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run(folder, "--policy", str(folder / "ours.npz"), "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "not drawn: " in result.output
+    assert "wanted: pip install 'postserve[experiments]'" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluation.json"]
 
 
 def test_the_values_are_those_of_compare(folder: Path, tmp_path: Path) -> None:

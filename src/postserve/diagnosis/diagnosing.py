@@ -15,6 +15,7 @@ from postserve.diagnosis import questions
 from postserve.diagnosis.advice import advice, code, verdict
 from postserve.diagnosis.findings import Finding, Objection, Verdict
 from postserve.diagnosis.gains import Gain, Plan, gains, horizon_of
+from postserve.diagnosis.page import render
 from postserve.diagnosis.sample import Sample, take_sample
 from postserve.files import write_together
 from postserve.types import BoolArray
@@ -72,9 +73,10 @@ class Diagnosis:
         return json.dumps(_finite(content), indent=1)
 
     def write(self, folder: PathLike) -> Path:
-        """Write `diagnosis.html`, a page that needs no other file, and `diagnosis.json`; returns the page."""
-        from postserve.diagnosis.page import render  # here: pictures need an extra
+        """Write `diagnosis.html`, a page that needs no other file, and `diagnosis.json`; returns the page.
 
+        Its pictures need matplotlib, without which it says so, and has the rest.
+        """
         out = as_path("folder", folder)
         page = render(self).encode(errors="replace")
         out.mkdir(parents=True, exist_ok=True)

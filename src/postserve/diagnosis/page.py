@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from postserve.diagnosis.pictures import picture, picture_of_gains
+from postserve.diagnosis.pictures import picture, picture_of_gains, why_not_drawn
 
 if TYPE_CHECKING:
     from postserve.diagnosis.diagnosing import Diagnosis
@@ -31,19 +31,20 @@ dt { color: #666; } dd { margin: 0 0 0.5em; overflow-wrap: anywhere; }
 
 def render(found: "Diagnosis") -> str:
     """The whole page."""
-    doubtful = "" if found.trusted else " doubtful"
+    doubtful, lacks = "" if found.trusted else " doubtful", why_not_drawn()
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>postserve: diagnosis</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{STYLE}</style></head><body>",
         "<h1>Will follow-ups help?</h1>",
         f'<p class="answer{doubtful}">{escape(found.summary)}</p>',
+        *([f"<p>Pictures are {escape(lacks)}</p>"] if lacks else []),
         *_objections(found),
-        *_gains(found),
+        *_gains(found, drawn=not lacks),
     ]
     for each in found.findings:
         parts.append(f"<h2>{escape(each.question)}</h2><p>{escape(each.answer)}</p>")
-        drawn = picture(each)
+        drawn = None if lacks else picture(each)
         if drawn:
             parts.append(f'<img alt="{escape(each.question)}" src="{drawn}">')
     parts.append(_about(found.about))
@@ -64,7 +65,7 @@ def _objections(found: "Diagnosis") -> list[str]:
     return parts
 
 
-def _gains(found: "Diagnosis") -> list[str]:
+def _gains(found: "Diagnosis", *, drawn: bool) -> list[str]:
     if not found.gains:
         return []
     rows = "".join(
@@ -83,7 +84,7 @@ def _gains(found: "Diagnosis") -> list[str]:
         "would have done by lines fitted to them. Delays are in rounds: late rewards come after as large a "
         "part of these rounds as the log's median delay is of its span, or after a quarter of them if the "
         "log has no times. Intervals are 95%, over worlds and over luck in them.</p>",
-        f'<img alt="Mean regret of both" src="{picture_of_gains(found.gains)}">',
+        *([f'<img alt="Mean regret of both" src="{picture_of_gains(found.gains)}">'] if drawn else []),
     ]
 
 

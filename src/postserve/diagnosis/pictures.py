@@ -149,6 +149,16 @@ DRAWN: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
+def why_not_drawn() -> str:
+    """Which library is missing; nothing if there are pictures."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as missing:
+        got = f"pictures need {missing.name}, which is not installed"
+        return f"not drawn: {got}, wanted: pip install 'postserve[experiments]'"
+    return ""
+
+
 def _has_something(finding: Finding) -> bool:
     numbers = finding.numbers
     return {

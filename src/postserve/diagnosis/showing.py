@@ -6,6 +6,7 @@ from rich.console import Console
 
 from postserve.data.log import DecisionLog
 from postserve.diagnosis.diagnosing import diagnose
+from postserve.diagnosis.pictures import why_not_drawn
 from postserve.terminal import say
 
 
@@ -18,4 +19,6 @@ def diagnose_and_show(log: Path, rows: int, seed: int, out: Path, console: Conso
         found = diagnose(decisions, rows=rows, seed=seed)
         page = found.write(out)
     say(repr(found))
+    if lacks := why_not_drawn():
+        say(lacks)
     say(f"written: {page}, {page.with_suffix('.json')}")

@@ -58,8 +58,13 @@ def evaluate_and_show(
         "differences": {name: _numbers(each) for name, each in found.differences.items()},
     }
     write_together(out, {"evaluation.json": json.dumps(content, indent=1).encode()})
-    found.forest(out / "evaluation.png")
-    say(f"written: {out / 'evaluation.json'}, {out / 'evaluation.png'}")
+    try:
+        found.forest(out / "evaluation.png")
+    except ModuleNotFoundError as missing:
+        say(f"not drawn: {missing}")
+        say(f"written: {out / 'evaluation.json'}")
+    else:
+        say(f"written: {out / 'evaluation.json'}, {out / 'evaluation.png'}")
 
 
 def _common(policies: dict[str, Any], side: str) -> Encoder | None:
