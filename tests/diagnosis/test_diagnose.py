@@ -12,7 +12,7 @@ import pytest
 from benchmarks import diagnosis as known
 from typer.testing import CliRunner
 
-from postserve import DecisionLog, LinUCB, LoggedRounds, diagnose
+from postserve import DecisionLog, LinUCB, LoggedRounds, diagnose, fit_log
 from postserve.cli import app
 from postserve.diagnosis import advice, gains, questions
 from postserve.diagnosis.features import rows_of
@@ -228,9 +228,32 @@ class TestWorlds:
     def test_the_suggestion_runs(self, features: str, own: bool) -> None:
         log = known.draw(1, 200).log()
         names: dict[str, Any] = {"x": log.x}
-        exec(advice.code(log, Plan(features, own, "hybrid" if own else "disjoint")), names)
+        sample = take_sample(log, 200, np.random.default_rng(0))
+        exec(advice.code(sample, Plan(features, own, "hybrid" if own else "disjoint")), names)
         names["policy"].update(log.x[0], 0, log.z[0], 1.0)
         assert names["policy"].n_arms == 4
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("own", [False, True])
+def test_the_suggestion_learns_a_log_with_gaps(own: bool) -> None:
+    """As docs/diagnosis.md says it: with the log's encoders, z without marks."""
+    world, rng = known.draw(1, 400), np.random.default_rng(0)
+    table = {
+        "decision_id": [str(i) for i in range(400)],
+        "arm": [str(arm) for arm in world.arms],
+        "propensity": np.full(400, 1 / known.ARMS),
+        "reward": world.rewards,
+        **{f"x.{j}": np.where(rng.random(400) < 0.1, None, world.x[:, j]) for j in range(2)},
+        **{f"z.{j}": np.where(rng.random(400) < 0.1, None, world.z[:, j]) for j in range(2)},
+    }
+    log = DecisionLog.of(table)
+    names: dict[str, Any] = {}
+    text = advice.code(take_sample(log, 400, rng), Plan("line", own, "hybrid" if own else "disjoint"))
+    x_encoder, z_encoder = log.encoders()
+    names |= {"x_encoder": x_encoder, "z_encoder": z_encoder.without_marks()}
+    exec(text.removesuffix(")") + ", x_features=x_encoder, z_features=z_encoder)", names)
+    assert fit_log(names["policy"], log).pulls.sum() == 400
 
 
 @pytest.mark.usefixtures("quick")

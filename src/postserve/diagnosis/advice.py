@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from postserve.data.rounds import LoggedRounds
 from postserve.diagnosis.features import CODE
 from postserve.diagnosis.findings import Finding, Objection, Verdict
 from postserve.diagnosis.gains import Gain, Plan
 from postserve.diagnosis.questions import MATERIAL
+from postserve.diagnosis.sample import Sample
 
 MUCH = 0.3
 """From which share of LinUCB's regret on a saving is much, if at least half of it is certain."""
@@ -50,12 +50,14 @@ def advice(helps: Verdict, gains: Mapping[str, Gain], raised: Sequence[Objection
     return words
 
 
-def code(rounds: LoggedRounds, plan: Plan) -> str:
-    """The suggested policy, as Python."""
+def code(sample: Sample, plan: Plan) -> str:
+    """The suggested policy, as Python; it learns from the log, also where rounds have no z."""
+    rounds = sample.rounds
     made = "HybridMap" if plan.own else "RidgeMap"
     imports, features, option = CODE.get(plan.features, ("", "", ""))
     options = "" if plan.model == "disjoint" else ', model="hybrid"'
     options += ', optimism="posterior"' if plan.own else ""
+    options += "" if sample.has_z.all() else ', missing_z="impute"'
     lines = [
         imports,
         f"from postserve import {made}, PoLinUCB",

@@ -130,7 +130,7 @@ def _of_columns(sample: Sample, rng: np.random.Generator) -> tuple[list[Finding]
     own = bool(moved.numbers["follows"] or shared.numbers["own_slopes"])
     plan = Plan(features, own, "hybrid" if own and not shared.numbers["own_worth"] else "disjoint")
     delays = {"now": (0.0, 0.0), "late": _late_rounds(late.numbers, horizon_of(sample))}
-    return findings, gains(sample, plan, delays, rng), code(sample.rounds, plan)
+    return findings, gains(sample, plan, delays, rng), code(sample, plan)
 
 
 def _late_rounds(numbers: dict[str, Any], horizon: int) -> tuple[float, float]:
