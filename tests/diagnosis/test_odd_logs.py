@@ -119,6 +119,19 @@ def test_times_that_are_not_known(lost: str) -> None:
         assert found.numbers["days"] == pytest.approx(198 / 24)
 
 
+def test_rewards_before_their_decision() -> None:
+    """As by a clock of another time zone."""
+    times = table()["time"]
+    for late, kinds in ((-24, ["times"]), (0, []), (2, [])):
+        log = DecisionLog.of(table(reward_time=times + timedelta(hours=late)))
+        found = diagnose(log)
+        assert [each.kind for each in found.objections if each.grave] == kinds
+        assert found.trusted == (not kinds)
+        told = lateness(sample_of(log)).answer
+        assert told.startswith("Half of rewards came at least 24 hours before the decision") == bool(kinds)
+        assert "-" not in told
+
+
 def test_a_log_without_rounds_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the log has no rounds, wanted at least 100"):
         diagnose(DecisionLog.of(table().head(0)))

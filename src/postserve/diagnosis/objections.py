@@ -26,6 +26,8 @@ BINS = 50
 DRIFT = 0.01
 """The least loss of R² from learning in the past that is worth a word."""
 COLLINEAR = 0.99
+EARLY = 0.01
+"""The least share of rounds in which something came before its decision that is worth a word."""
 RARE = 0.01
 """Propensities below make a value noisy."""
 
@@ -79,13 +81,29 @@ def leaks(sample: Sample, copies: BoolArray, known: BoolArray) -> Iterator[Objec
             f"{listed(names[known].tolist())}: a line in x, so it was known before serving, and is left out "
             "below: x already says it.",
         )
-    delays = sample.z_delays[~np.isnan(sample.z_delays)]
-    if len(delays) and np.mean(delays < 0.0) > 0.01:
+    early = _share_early(sample.z_delays)
+    if early > EARLY:
         yield Objection(
-            "leaked",
-            True,
-            f"z came before the decision in {np.mean(delays < 0.0):.0%} of rounds: what is known then is x.",
+            "leaked", True, f"z came before the decision in {early:.0%} of rounds: what is known then is x."
         )
+
+
+def times(sample: Sample) -> Iterator[Objection]:
+    """Rewards that came before what they are for."""
+    early = _share_early(sample.reward_delays)
+    if early > EARLY:
+        yield Objection(
+            "times",
+            True,
+            f"Rewards came before the decision in {early:.0%} of rounds, as by clocks of two time zones: "
+            "without right times it is not known how late feedback is, nor in which order it came.",
+        )
+
+
+def _share_early(delays: FloatArray) -> float:
+    """In which share of the rounds whose delay is known it is negative."""
+    known = delays[~np.isnan(delays)]
+    return float(np.mean(known < 0.0)) if len(known) else 0.0
 
 
 def drift(sample: Sample) -> Iterator[Objection]:

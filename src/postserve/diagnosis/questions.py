@@ -253,7 +253,7 @@ def lateness(sample: Sample) -> Finding:
             middle, late = float(np.median(known)), float(np.quantile(known, 0.9))
             numbers |= {f"{name}_delay": middle, f"{name}_delay_90": late}
             numbers[f"{name}_quantiles"] = np.quantile(known, np.linspace(0, 1, 101)).tolist()
-            parts.append(f"half of {title} came within {_duration(middle)}, 90% within {_duration(late)}")
+            parts.append(f"half of {title} came {_within(middle)}, 90% {_within(late)}")
     words = (
         f"{'; '.join(parts)}. The log spans {_duration(span)}."
         if parts
@@ -262,8 +262,14 @@ def lateness(sample: Sample) -> Finding:
     words += f" {missing_z:.0%} of rounds have no z, {missing:.0%} no reward."
     numbers["late"] = numbers.get("reward_delay", 0.0) > span / 20.0
     if numbers["late"]:
-        words += " Rewards are late: a follow-up that comes early is worth most here."
+        words += " Rewards are late: the answer rests on what is gained with such delays."
     return Finding("lateness", "How late are z and rewards?", words[0].upper() + words[1:], numbers)
+
+
+def _within(days: float) -> str:
+    if days < 0.0:
+        return f"at least {_duration(-days)} before the decision"
+    return f"within {_duration(days)}"
 
 
 def _duration(days: float) -> str:
