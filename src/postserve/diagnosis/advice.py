@@ -1,9 +1,10 @@
 """From answers to advice."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from postserve.diagnosis.features import CODE
-from postserve.diagnosis.findings import Finding, Objection, Verdict
+from postserve.diagnosis.findings import Finding, Objection, Verdict, counted
 from postserve.diagnosis.gains import Gain, Plan
 from postserve.diagnosis.questions import MATERIAL
 from postserve.diagnosis.sample import Sample
@@ -16,21 +17,32 @@ LITTLE = 0.03
 
 def verdict(findings: Sequence[Finding], gains: Mapping[str, Gain]) -> Verdict:
     """Whether follow-ups help, by the gain with the log's own delays if rewards are late there."""
-    numbers = {each.name: each.numbers for each in findings}
+    numbers = _numbers(findings)
     if (
         not gains
         or numbers["worth"]["beyond"]["low"] <= 0.0
         or numbers["worth"]["beyond"]["value"] < MATERIAL
     ):
         return "no"
-    found = gains["late" if numbers["lateness"]["late"] else "now"]
+    found = gains[deciding(findings)]
     if found.saved_low > 0.0 and found.saved >= LITTLE:
         return "much" if found.saved >= MUCH and found.saved_low >= MUCH / 2.0 else "a little"
     return "no" if found.saved_high < MUCH else "unclear"
 
 
-def advice(helps: Verdict, gains: Mapping[str, Gain], raised: Sequence[Objection]) -> str:
-    """The answer in a few sentences."""
+def deciding(findings: Sequence[Finding]) -> str:
+    """The gain on which the verdict rests: "late" if rewards are late in the log, else "now"."""
+    return "late" if _numbers(findings)["lateness"]["late"] else "now"
+
+
+def _numbers(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {each.name: each.numbers for each in findings}
+
+
+def advice(
+    helps: Verdict, findings: Sequence[Finding], gains: Mapping[str, Gain], raised: Sequence[Objection]
+) -> str:
+    """The answer in a few sentences, with the gain first on which it rests."""
     if not gains:
         return "No: no column of z is left that came after serving and is not the reward itself."
     now, late = gains["now"], gains["late"]
@@ -40,8 +52,12 @@ def advice(helps: Verdict, gains: Mapping[str, Gain], raised: Sequence[Objection
         "no": "No: follow-ups save",
         "unclear": "It cannot be told from this log: follow-ups save",
     }[helps]
-    words += f" {now.share} of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log,"
-    words += f" and {late.share} if rewards come {late.reward_delay:,.0f} rounds late."
+    of = f"of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log"
+    if_late = f"if rewards come {counted(round(late.reward_delay), 'round')} late"
+    if deciding(findings) == "late":
+        words += f" {late.share} {of} {if_late}, as they do here, and {now.share} if they came at once."
+    else:
+        words += f" {now.share} {of}, and {late.share} {if_late}."
     grave = sorted({each.kind for each in raised if each.grave})
     if grave:
         return (

@@ -107,7 +107,7 @@ def diagnose(log: DecisionLog | LoggedRounds, *, rows: int = ROWS, seed: int = 0
     left: BoolArray = ~(copies | known)
     findings, found, suggestion = _of_columns(whole.with_z(left), rng) if left.any() else ([], {}, "")
     helps = verdict(findings, found)
-    summary = advice(helps, found, raised)
+    summary = advice(helps, findings, found, raised)
     rounds = whole.rounds
     about = {
         "rounds": whole.offered,

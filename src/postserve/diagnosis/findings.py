@@ -22,6 +22,15 @@ class Objection(NamedTuple):
     text: str
 
 
+def counted(n: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "round"), counted(2000, "round")
+    ('1 round', '2,000 rounds')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def listed(names: list[str], most: int = 4) -> str:
     """A few names and how many more there are.
 
