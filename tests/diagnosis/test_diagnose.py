@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from postserve import DecisionLog, LinUCB, LoggedRounds, diagnose, fit_log
 from postserve.cli import app
-from postserve.diagnosis import advice, gains, questions
+from postserve.diagnosis import advice, gains, pictures, questions
 from postserve.diagnosis.features import rows_of
+from postserve.diagnosis.findings import Finding
 from postserve.diagnosis.gains import Plan, fit_lines, make_world
 from postserve.diagnosis.sample import take_sample
 from postserve.errors import InvalidInput
@@ -54,6 +55,20 @@ def test_late_rewards_are_no_missing_ones() -> None:
     assert not found.objections
     late = found.gains["late"]
     assert late.reward_delay == pytest.approx(100 * numbers["reward_delay"] / numbers["days"])
+
+
+def test_the_picture_of_differences_names_arms_and_has_intervals() -> None:
+    log = known.follows_the_arm(100).changed(arm_names=["mail", "call", "none", "post"])
+    found = questions.follows(take_sample(log, 2000, np.random.default_rng(0)))
+    assert "after arm '" in found.answer
+    assert "standard deviations of z" in found.answer
+    errors = found.numbers["errors"]
+    axes = pictures.DRAWN["follows"](found.numbers).axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"{z} after {arm}" for z in ("z0", "z1") for arm in log.arm_names]
+    (whiskers,) = axes.collections
+    widths = [segment[1, 0] - segment[0, 0] for segment in whiskers.get_segments()]
+    np.testing.assert_allclose(widths, 2 * 1.96 * np.tile(list(errors.values()), 2))
 
 
 def test_z_of_arms_that_are_eligible_at_other_x() -> None:
@@ -232,6 +247,21 @@ class TestWorlds:
         exec(advice.code(sample, Plan(features, own, "hybrid" if own else "disjoint")), names)
         names["policy"].update(log.x[0], 0, log.z[0], 1.0)
         assert names["policy"].n_arms == 4
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_answer_begins_with_the_gain_on_which_it_rests(late: bool) -> None:
+    at_once = gains.Gain(1.0, -0.1, 2.0, 0.7, -0.07, 1.0, 0.0, 0.0, [600], {})
+    if_late = at_once._replace(saved=0.3, saved_low=0.23, saved_high=0.38, reward_delay=1.2)
+    found = {"now": at_once, "late": if_late}
+    beyond = {"value": 0.5, "low": 0.4, "high": 0.6}
+    findings = [Finding("worth", "", "", {"beyond": beyond}), Finding("lateness", "", "", {"late": late})]
+    helps = advice.verdict(findings, found)
+    told = advice.advice(helps, findings, found, [])
+    first, second = ("30% [", "70% [") if late else ("70% [", "30% [")
+    assert helps == ("much" if late else "unclear")
+    assert told.index(f"follow-ups save {first}") < told.index(second)
+    assert "rewards come 1 round late" in told
 
 
 @pytest.mark.usefixtures("quick")

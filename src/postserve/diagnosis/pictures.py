@@ -8,6 +8,7 @@ from typing import Any
 
 from postserve.diagnosis.findings import Finding
 from postserve.diagnosis.gains import SUGGESTED, WITHOUT, Gain
+from postserve.diagnosis.predicting import WIDTH as INTERVAL
 
 STYLE: Any = {
     "font.size": 10,
@@ -62,14 +63,14 @@ def _as_shares(axes: Any) -> None:
 
 
 def _rows(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), [_label(name) for name in names])
+    axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
 
 
-def _label(name: str) -> str:
+def _label(name: str, most: int = 24) -> str:
     """A name that fits beside a picture, without signs that cannot be drawn."""
-    short = name if len(name) <= 24 else name[:23] + "…"
+    short = name if len(name) <= most else name[: most - 1] + "…"
     return "".join(sign if sign.isprintable() else "?" for sign in short)
 
 
@@ -79,7 +80,7 @@ def _shares(rows: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, str], lab
     for i, (kind, title) in enumerate(kinds.items()):
         shift = 0.22 * (i - (len(kinds) - 1) / 2)
         _intervals(axes, [rows[name][kind] for name in names], (BLUE, ORANGE, GREY)[i], title, shift)
-    _rows(axes, names)
+    _rows(axes, [_label(name) for name in names])
     axes.axvline(0.0, color=GREY, linewidth=1)
     axes.set_xlabel(label)
     _as_shares(axes)
@@ -98,14 +99,20 @@ def _worth(numbers: Mapping[str, Any]) -> Any:
 
 
 def _follows(numbers: Mapping[str, Any]) -> Any:
-    names = list(numbers["differences"])[:MOST_ROWS]
-    made, (axes,) = _figure(0.9 + ROW * len(names))
-    for row, name in enumerate(names):
-        differences = list(numbers["differences"][name].values())
-        axes.plot(differences, [row] * len(differences), "o", color=BLUE, markersize=5, alpha=0.7)
-    _rows(axes, names)
+    errors = numbers["errors"]
+    found = [
+        (abs(off) / errors[arm], f"{_label(column, 14)} after {_label(arm, 14)}", off, INTERVAL * errors[arm])
+        for column, arms in numbers["differences"].items()
+        for arm, off in arms.items()
+    ]
+    least = sorted((each[0] for each in found), reverse=True)[:MOST_ROWS][-1]
+    found = [each for each in found if each[0] >= least][:MOST_ROWS]  # the clearest, in their order
+    made, (axes,) = _figure(0.9 + 0.7 * ROW * len(found))
+    shown = [{"value": off, "low": off - width, "high": off + width} for _, _, off, width in found]
+    _intervals(axes, shown, BLUE, "", 0.0)
+    _rows(axes, [name for _, name, _, _ in found])
     axes.axvline(0.0, color=GREY, linewidth=1)
-    axes.set_xlabel("each arm's mean of z less that of the others, in deviations of z")
+    axes.set_xlabel("the arm's mean less that of the others, in standard deviations")
     return made
 
 
@@ -164,7 +171,7 @@ def _has_something(finding: Finding) -> bool:
     return {
         "predictability": bool(numbers.get("columns")),
         "worth": bool(numbers.get("arms")),
-        "follows": bool(numbers.get("differences")),
+        "follows": bool(numbers.get("errors")),
         "sharing": "slopes" in numbers or "worth" in numbers,
         "lateness": "z_quantiles" in numbers or "reward_quantiles" in numbers,
     }[finding.name]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from postserve.diagnosis.features import BENT, rows_of
-from postserve.diagnosis.findings import Finding
+from postserve.diagnosis.findings import Finding, counted
 from postserve.diagnosis.predicting import (
     MOST_COLUMNS,
     MOST_FOREST_ROWS,
@@ -155,6 +155,7 @@ def follows(sample: Sample) -> Finding:
     could_serve = sample.could_serve[there]
     others = could_serve.sum(axis=1) - 1
     differs: dict[str, dict[str, float]] = {name: {} for name in rounds.z_names}
+    errors: dict[str, float] = {}
     worst, which, tests = 0.0, ("", ""), 0
     for arm, name in enumerate(rounds.arm_names):
         either = could_serve[:, arm] & (others > 0)
@@ -163,7 +164,8 @@ def follows(sample: Sample) -> Finding:
             continue
         mean, error = _mean_and_error(z[own], weights[own])
         rest, error_of_rest = _mean_and_error(z[not_own], weights[not_own] / others[not_own])
-        scores = np.abs(mean - rest) / np.hypot(error, error_of_rest)
+        errors[name] = float(np.hypot(error, error_of_rest))
+        scores = np.abs(mean - rest) / errors[name]
         tests += len(scores)
         for j, column in enumerate(rounds.z_names):
             differs[column][name] = float(mean[j] - rest[j])
@@ -171,20 +173,24 @@ def follows(sample: Sample) -> Finding:
             worst, which = float(scores.max()), (rounds.z_names[int(scores.argmax())], name)
     largest = max((abs(off) for each in differs.values() for off in each.values()), default=0.0)
     moved = tests > 0 and worst > beyond_chance(tests)
-    words = f"No: the largest difference between arms is {worst:.1f} standard errors. One phi will do."
-    if not tests:
+    if tests:
+        words = (
+            f"No: the largest of {counted(tests, 'difference')} between an arm and the others is {worst:.1f} "
+            f"standard errors; more than {beyond_chance(tests):.1f} would be beyond chance. One phi will do."
+        )
+    else:
         words = f"It cannot be told: no arm has {FEW} rounds in which others could be served too."
     if moved:
         words = (
-            f"Yes: {which[0]} after {which[1]} differs from {which[0]} after other arms by {worst:.0f} "
-            f"standard errors; the largest difference is {largest:.2f} deviations of z. Each arm needs its "
-            "own phi (HybridMap)."
+            f"Yes: {which[0]} after arm {which[1]!r} differs from {which[0]} after other arms by {worst:.0f} "
+            f"standard errors; the largest difference is {largest:.2f} standard deviations of z. Each arm "
+            "needs its own phi (HybridMap)."
         )
     return Finding(
         "follows",
         "Does z follow the arm?",
         words,
-        {"differences": differs, "largest_score": worst, "follows": moved},
+        {"differences": differs, "errors": errors, "largest_score": worst, "follows": moved},
     )
 
 
