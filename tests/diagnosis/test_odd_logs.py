@@ -12,7 +12,7 @@ import pytest
 from benchmarks import diagnosis as known
 
 from postserve import DecisionLog, LoggedRounds, diagnose
-from postserve.diagnosis import gains, objections
+from postserve.diagnosis import gains, objections, pictures
 from postserve.diagnosis.questions import lateness
 from postserve.diagnosis.sample import Sample, take_sample
 from postserve.errors import InvalidInput
@@ -130,6 +130,33 @@ def test_rewards_before_their_decision() -> None:
         told = lateness(sample_of(log)).answer
         assert told.startswith("Half of rewards came at least 24 hours before the decision") == bool(kinds)
         assert "-" not in told
+
+
+def test_delays_are_drawn_in_the_unit_of_the_text() -> None:
+    times = table()["time"]
+    for late, unit in ((timedelta(seconds=20), "seconds"), (timedelta(hours=5), "hours")):
+        found = lateness(sample_of(DecisionLog.of(table(reward_time=times + late))))
+        axes = pictures.DRAWN["lateness"](found.numbers).axes[0]
+        assert f" {unit}, 90% within" in found.answer
+        assert axes.get_xlabel() == f"{unit} after the decision"
+        assert axes.lines[0].get_xdata()[50] == pytest.approx(
+            late.total_seconds() / {"seconds": 1, "hours": 3600}[unit]
+        )
+
+
+@pytest.mark.parametrize(
+    ("high", "wanted"),
+    [(0.4, ["0%", "10%", "20%", "30%", "40%"]), (0.004, ["0.0%", "0.1%", "0.2%", "0.3%", "0.4%"])],
+)
+def test_ticks_of_shares_are_few_and_differ(high: float, wanted: list[str]) -> None:
+    share = {"value": high / 2, "low": 0.0, "high": high}
+    made = pictures.DRAWN["sharing"]({"slopes": share})
+    made.canvas.draw()
+    axes = made.axes[0]
+    shown = [
+        text.get_text() for text in axes.get_xticklabels() if 0.0 <= text.get_position()[0] <= high * 1.01
+    ]
+    assert shown == wanted
 
 
 def test_a_log_without_rounds_is_refused() -> None:

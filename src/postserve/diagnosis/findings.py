@@ -31,6 +31,16 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
+def unit_of(days: float) -> tuple[str, float]:
+    """The unit that fits a duration, and how many days it has.
+
+    >>> unit_of(2.5), unit_of(0.0)
+    (('days', 1.0), ('seconds', 1.1574074074074073e-05))
+    """
+    units = (("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440))
+    return next((each for each in units if days >= 2 * each[1]), ("seconds", 1 / 86_400))
+
+
 def listed(names: list[str], most: int = 4) -> str:
     """A few names and how many more there are.
 

@@ -13,7 +13,7 @@ STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #222; max-width: 46em; margin: 2em auto;
   padding: 0 1.2em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin: 2.2em 0 0.4em; }
-img { width: 100%; max-width: 640px; display: block; margin: 0.8em 0; }
+img { width: 100%; max-width: 640px; min-width: 520px; display: block; margin: 0.8em 0; }
 .answer { border-left: 4px solid #0072b2; padding: 0.2em 1em; font-size: 1.1em; }
 .answer.doubtful { border-color: #d55e00; }
 .objection { border-left: 4px solid #e0a800; padding: 0.1em 1em; margin: 0.8em 0; }
@@ -28,6 +28,23 @@ details { margin: 1.5em 0; } summary { cursor: pointer; font-weight: 600; }
 dt { color: #666; } dd { margin: 0 0 0.5em; overflow-wrap: anywhere; }
 """
 
+GLOSSARY = {
+    "round": "Somebody arrives; one of several arms (a video, a course, a treatment) is served.",
+    "x": "What is known before the choice.",
+    "z": "The follow-up: what is measured after the arm was served. It comes too late for the choice, but it "
+    "shows why a reward was high or low.",
+    "phi(x)": "The mean of z given x. poLinUCB, the suggested policy, learns it, and predicts z "
+    "when it chooses.",
+    "LinUCB(x)": "A policy that ignores follow-ups: what is gained by them is gained over it.",
+    "regret": "How much reward was lost, so far, by not serving the best arm in every round. Lower is "
+    "better.",
+    "held-out": "Predicted by a model that was not fitted to these rounds, so that luck explains nothing.",
+    "products, bumps, a forest": "Models of z that bend: squares and products of x; smooth bumps around some "
+    "rounds; and many trees of yes-or-no questions about x.",
+    "brackets and whiskers": "95% intervals.",
+}
+"""What a reader must know who has not met a bandit; the report of the experiments has the same words."""
+
 
 def render(found: "Diagnosis") -> str:
     """The whole page."""
@@ -39,6 +56,7 @@ def render(found: "Diagnosis") -> str:
         "<h1>Will follow-ups help?</h1>",
         f'<p class="answer{doubtful}">{escape(found.summary)}</p>',
         *([f"<p>Pictures are {escape(lacks)}</p>"] if lacks else []),
+        _folded("How to read it", GLOSSARY),
         *_objections(found),
         *_gains(found, drawn=not lacks),
     ]
@@ -46,8 +64,8 @@ def render(found: "Diagnosis") -> str:
         parts.append(f"<h2>{escape(each.question)}</h2><p>{escape(each.answer)}</p>")
         drawn = None if lacks else picture(each)
         if drawn:
-            parts.append(f'<img alt="{escape(each.question)}" src="{drawn}">')
-    parts.append(_about(found.about))
+            parts.append(_image(each.question, drawn))
+    parts.append(_folded("The log", _texts(found.about)))
     return "\n".join([*parts, "</body></html>\n"])
 
 
@@ -75,20 +93,28 @@ def _gains(found: "Diagnosis", *, drawn: bool) -> list[str]:
         for name, each in found.gains.items()
     )
     advised = found.helps in ("much", "a little")
-    head = "<th></th><th>z after</th><th>reward after</th><th>more per round</th><th>regret saved</th>"
+    titles = ("", "z after (rounds)", "reward after (rounds)", "more per round", "regret saved")
+    head = "".join(f"<th>{title}</th>" for title in titles)
     return [
         f"<h2>What {'is suggested' if advised else 'was tried'}, and what it gains over LinUCB(x)</h2>",
         f"<pre>{escape(found.suggestion)}</pre>",
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>',
         "<p>Both play in worlds made of this log: rows drawn from it with replacement, and what other arms "
-        "would have done by lines fitted to them. Delays are in rounds: late rewards come after as large a "
+        "would have done by lines fitted to them. Late rewards come after as large a "
         "part of these rounds as the log's median delay is of its span, or after a quarter of them if the "
         "log has no times. Intervals are 95%, over worlds and over luck in them.</p>",
-        *([f'<img alt="Mean regret of both" src="{picture_of_gains(found.gains)}">'] if drawn else []),
+        *([_image("Mean regret of both", picture_of_gains(found.gains))] if drawn else []),
     ]
 
 
-def _about(about: Mapping[str, Any]) -> str:
-    texts = {name: ", ".join(each) if isinstance(each, list) else f"{each:,}" for name, each in about.items()}
+def _image(title: str, drawn: str) -> str:
+    return f'<div class="wide"><img alt="{escape(title)}" src="{drawn}"></div>'
+
+
+def _texts(about: Mapping[str, Any]) -> dict[str, str]:
+    return {name: ", ".join(each) if isinstance(each, list) else f"{each:,}" for name, each in about.items()}
+
+
+def _folded(title: str, texts: Mapping[str, str]) -> str:
     inside = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts.items())
-    return f"<details><summary>The log</summary><dl>{inside}</dl></details>"
+    return f"<details><summary>{title}</summary><dl>{inside}</dl></details>"

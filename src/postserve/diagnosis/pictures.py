@@ -2,11 +2,12 @@
 
 import base64
 import io
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from postserve.diagnosis.findings import Finding
+from postserve.diagnosis.findings import Finding, unit_of
 from postserve.diagnosis.gains import SUGGESTED, WITHOUT, Gain
 from postserve.diagnosis.predicting import WIDTH as INTERVAL
 
@@ -56,10 +57,14 @@ def _intervals(
 
 
 def _as_shares(axes: Any) -> None:
-    """Percent, with as many digits as tell the ticks apart."""
-    from matplotlib.ticker import PercentFormatter
+    """Percent at few ticks, with as many digits as tell these apart."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    ticks = axes.get_xticks()
+    digits = max(0, -math.floor(math.log10(100.0 * (ticks[1] - ticks[0])) + 1e-9))
+    form = FuncFormatter(lambda share, _: f"{round(share, digits + 2) + 0.0:.{digits}%}")  # not "-0%"
+    axes.xaxis.set_major_formatter(form)
 
 
 def _rows(axes: Any, names: Sequence[str]) -> None:
@@ -131,16 +136,13 @@ def _sharing(numbers: Mapping[str, Any]) -> Any:
 
 def _lateness(numbers: Mapping[str, Any]) -> Any:
     made, (axes,) = _figure(2.4)
-    for name, title, colour in (("z", "z", BLUE), ("reward", "reward", ORANGE)):
-        if f"{name}_quantiles" in numbers:
-            quantiles = numbers[f"{name}_quantiles"]
-            axes.plot(
-                quantiles,
-                [i / (len(quantiles) - 1) for i in range(len(quantiles))],
-                color=colour,
-                label=title,
-            )
-    axes.set_xlabel("days after the decision")
+    shown = [name for name in ("z", "reward") if f"{name}_quantiles" in numbers]
+    unit, size = unit_of(max(abs(numbers[f"{name}_delay_90"]) for name in shown))
+    for name in shown:
+        quantiles = [days / size for days in numbers[f"{name}_quantiles"]]
+        shares = [i / (len(quantiles) - 1) for i in range(len(quantiles))]
+        axes.plot(quantiles, shares, color={"z": BLUE, "reward": ORANGE}[name], label=name)
+    axes.set_xlabel(f"{unit} after the decision")
     axes.set_ylabel("share that had come")
     axes.set_ylim(0.0, 1.02)
     axes.legend(loc="lower right")

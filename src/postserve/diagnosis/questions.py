@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from postserve.diagnosis.features import BENT, rows_of
-from postserve.diagnosis.findings import Finding, counted
+from postserve.diagnosis.findings import Finding, counted, unit_of
 from postserve.diagnosis.predicting import (
     MOST_COLUMNS,
     MOST_FOREST_ROWS,
@@ -280,7 +280,5 @@ def _within(days: float) -> str:
 
 def _duration(days: float) -> str:
     """In words, in the unit that fits."""
-    for unit, size in (("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
-        if days >= 2 * size:
-            return f"{days / size:,.3g} {unit}"
-    return f"{days * 86_400:,.3g} seconds"
+    unit, size = unit_of(days)
+    return f"{days / size:,.3g} {unit}"
