@@ -133,12 +133,12 @@ def test_an_interrupt_that_python_cannot_raise_is_not_lost(tmp_path: Path) -> No
         "    def __del__(self):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        time.sleep(0.1)\n"
-        "with errors_in_one_line():\n"
+        "with errors_in_one_line(resumes=False):\n"
         "    Dies()\n"
         "    while True: time.sleep(0.1)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
-    assert "the same command resumes from here" in run.stderr
+    assert run.stderr == "postserve: interrupted\n"
     assert "Exception ignored" not in run.stderr
 
 
@@ -354,6 +354,10 @@ def test_list_names_every_figure() -> None:
     assert result.exit_code == 0
     for name in FIGURES:
         assert name in result.output
+
+
+def test_help_says_follow_ups() -> None:
+    assert "learn from follow-ups" in " ".join(postserve("--help").output.split())
 
 
 def test_help_is_quick() -> None:

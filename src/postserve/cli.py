@@ -14,12 +14,13 @@ except ModuleNotFoundError as missing:
 from postserve import __version__
 from postserve.terminal import errors_in_one_line, replace_unprintable, say
 
+ABOUT = "Contextual bandits that learn from follow-ups: what is seen only after an arm was served."
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Contextual bandits with post-serving contexts.",
+    help=ABOUT,
 )
 data_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Real data sets: what there is, and getting it."
@@ -49,7 +50,7 @@ def reproduce(
 ) -> None:
     """Run figures; write pictures, tables and one report."""
     console = Console()
-    with errors_in_one_line():
+    with errors_in_one_line(resumes=True):
         from postserve.experiments.reproduce import plan
         from postserve.experiments.showing import run_and_show, show_left_out
 
@@ -243,11 +244,11 @@ def fetch_data(
         fetch_and_show(names, folder, Console())
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, help=ABOUT)
 def about(
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
-    """Contextual bandits with post-serving contexts."""
+    """What can be said without a command."""
     if version:
         say(f"postserve {__version__}")
         raise typer.Exit()

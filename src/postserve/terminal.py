@@ -24,8 +24,11 @@ def say(text: str, console: Console | None = None) -> None:
 
 
 @contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Report an error that the user can fix in one line, and exit with status 2; with 130 if interrupted."""
+def errors_in_one_line(*, resumes: bool = False) -> Iterator[None]:
+    """Report an error that the user can fix in one line, and exit with status 2; with 130 if interrupted.
+
+    `resumes` is whether the same command goes on from where it was interrupted.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is ended can be resumed, too
     ended = threading.Event()
     sys.unraisablehook = partial(_interrupt_again, ended)
@@ -35,7 +38,8 @@ def errors_in_one_line() -> Iterator[None]:
         say(f"postserve: {_message(error)}", Console(stderr=True))
         raise SystemExit(REFUSED) from error
     except KeyboardInterrupt as interrupt:
-        say("postserve: interrupted; the same command resumes from here", Console(stderr=True))
+        going_on = "; the same command resumes from here" if resumes else ""
+        say(f"postserve: interrupted{going_on}", Console(stderr=True))
         raise SystemExit(INTERRUPTED) from interrupt
     finally:
         ended.set()

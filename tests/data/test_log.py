@@ -175,7 +175,7 @@ def test_only_what_is_required_must_be_there() -> None:
         ("propensities", [0.9, 0.2], r"'propensities' has \[0\.9, 0\.2\] at row 7, wanted one per eligible"),
         ("propensities", [1.0], "wanted one per eligible arm"),
         ("decision_id", "", "'decision_id' has '' at row 7"),
-        ("decision_id", "d3", r"'d3' at rows 3 and 7, wanted each id once \(1 rows too many\)"),
+        ("decision_id", "d3", r"'d3' at rows 3 and 7, wanted each id once \(1 row too many\)"),
     ],
 )
 def test_the_first_bad_row_is_named_and_nothing_is_written(

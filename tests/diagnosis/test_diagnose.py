@@ -130,7 +130,7 @@ class TestObjections:
     def test_wrong_propensities(self) -> None:
         world = known.draw(1)
         wrong = np.where(world.arms == 0, 0.4, 0.2)
-        assert "arm 0" in self.objections(world, propensities=wrong)["selected"]
+        assert "arm '0' was" in self.objections(world, propensities=wrong)["selected"]
 
     def test_right_propensities_that_depend_on_x(self) -> None:
         world, rng = known.draw(1, 40_000), np.random.default_rng(0)
@@ -187,7 +187,7 @@ class TestObjections:
         assert set(found) == {"collinear", "support"}
         assert "z0, z2" in found["collinear"].text
         assert not found["support"].grave
-        assert "1 of 5 arms" in found["support"].text
+        assert "1 of 5 arms has fewer" in found["support"].text
 
 
 @pytest.mark.parametrize("luck", [0.1, 0.7, 1.0, 1.4, 3.0])

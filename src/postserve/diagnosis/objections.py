@@ -178,7 +178,7 @@ def selection(sample: Sample) -> Iterator[Objection]:
         if scores.max() > largest:
             largest = float(scores.max())
             rounds_or_x = "often" if scores.argmax() == 0 else "often for some x"
-            where = f"arm {name} was not served as {rounds_or_x} as its propensities say"
+            where = f"arm {name!r} was not served as {rounds_or_x} as its propensities say"
     if tests and largest > beyond_chance(tests):
         yield Objection(
             "selected",
@@ -244,10 +244,11 @@ def support(sample: Sample) -> Iterator[Objection]:
     served = np.bincount(rounds.arms[sample.complete], minlength=rounds.n_arms)
     scarce = [name for name, n in zip(rounds.arm_names, served, strict=True) if n < needed]
     if scarce:
+        have = "has" if len(scarce) == 1 else "have"
         yield Objection(
             "support",
             len(scarce) > rounds.n_arms / 2,
-            f"{len(scarce)} of {rounds.n_arms} arms have fewer than {needed} complete rounds in the sample "
+            f"{len(scarce)} of {rounds.n_arms} arms {have} fewer than {needed} complete rounds in the sample "
             f"({listed(scarce)}): the log says little of them.",
         )
     others = 1 if rounds.eligible is None else rounds.eligible.sum(axis=1) - 1

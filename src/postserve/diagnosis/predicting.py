@@ -32,6 +32,15 @@ def percent(value: float, low: float, high: float) -> str:
     return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
+def more(found: "Share") -> str:
+    """How much more is explained, in words.
+
+    >>> more(Share(-0.01, 0.004)), more(Share(0.2, 0.01))
+    ('nothing more (-1% [-2%, 0%])', '20% [18%, 22%] more')
+    """
+    return f"nothing more ({found})" if found.value < 0.005 else f"{found} more"
+
+
 class Share(NamedTuple):
     """A share of a variance, or a difference of two, with its standard error."""
 

@@ -17,6 +17,7 @@ from postserve.diagnosis.predicting import (
     held_out,
     held_out_means,
     line,
+    more,
     products,
     share,
 )
@@ -226,7 +227,7 @@ def sharing(sample: Sample, features: str) -> Finding:
     if "slopes" in numbers:
         own_slopes = is_material(numbers["slopes"])
         parts.append(
-            f"Own slopes of each arm explain {numbers['slopes']} more of z than common ones: "
+            f"Own slopes of each arm explain {more(numbers['slopes'])} of z than common ones: "
             f"{'arms differ in how x makes z' if own_slopes else 'arms share how x makes z'}."
         )
     if "worth" in numbers:
@@ -234,7 +235,7 @@ def sharing(sample: Sample, features: str) -> Finding:
         end = (
             "z is worth more to some arms than to others" if own_worth else "z is worth the same to all arms"
         )
-        parts.append(f"Own weights of z explain {numbers['worth']} more of the reward: {end}.")
+        parts.append(f"Own weights of z explain {more(numbers['worth'])} of the reward: {end}.")
     return Finding(
         "sharing",
         "What do the arms share?",

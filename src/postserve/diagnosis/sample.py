@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from postserve.data.encoder import Encoder
 from postserve.data.finding import extra
 from postserve.data.log import DecisionLog
 from postserve.data.rounds import LoggedRounds
@@ -79,7 +80,7 @@ class Sample(NamedTuple):
 def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Generator) -> Sample:
     """At most so many rows of a log, at random."""
     if isinstance(log, LoggedRounds):
-        _refuse_many(log.dim_x, log.dim_z)
+        _refuse_many(log.dim_x, log.dim_z, "")
         unknown = np.full(min(rows, len(log)), np.nan)
         kept = np.sort(rng.choice(len(log), size=len(unknown), replace=False))
         return _checked(Sample(log.take(kept), len(log), unknown, unknown, unknown))
@@ -90,7 +91,7 @@ def take_sample(log: DecisionLog | LoggedRounds, rows: int, rng: np.random.Gener
     pl = extra("polars")
     x_encoder, z_encoder = log.encoders()
     z_encoder = z_encoder.without_marks()
-    _refuse_many(len(x_encoder.names), len(z_encoder.names))
+    _refuse_many(len(x_encoder.names), len(z_encoder.names), _widest(x_encoder, z_encoder))
     n = len(log)
     if not n:
         raise InvalidInput(f"the log has no rounds, wanted at least {FEWEST}")
@@ -116,11 +117,18 @@ def _days(durations: Any) -> FloatArray:
     return np.asarray(durations.dt.total_microseconds().cast(float).to_numpy()) / 86_400e6
 
 
-def _refuse_many(dim_x: int, dim_z: int) -> None:
+def _widest(*encoders: Encoder) -> str:
+    """The column that becomes most numbers, in words."""
+    places = {name: each.place(name) for each in encoders for name in each.inputs}
+    name, place = max(places.items(), key=lambda item: item[1].stop - item[1].start)
+    return f" ({place.stop - place.start:,} of them from column {name!r})"
+
+
+def _refuse_many(dim_x: int, dim_z: int, widest: str) -> None:
     if dim_x + dim_z > MOST_NUMBERS:
         raise InvalidInput(
-            f"x has {dim_x:,} numbers per round and z {dim_z:,}, wanted at most {MOST_NUMBERS} in all: leave "
-            "columns out, or put rare categories together"
+            f"x has {dim_x:,} numbers per round and z {dim_z:,}{widest}, wanted at most {MOST_NUMBERS} in "
+            "all: leave columns out, or put rare categories together"
         )
 
 

@@ -180,7 +180,8 @@ def _refuse_twice(frame: Any) -> None:
         return
     name = twice["decision_id"][0]
     first, second = twice.filter(pl.col("decision_id") == name)["row"][:2].to_list()
+    more = len(twice) - twice["decision_id"].n_unique()
     raise InvalidInput(
         f"column 'decision_id' has {name!r:.60} at rows {first} and {second}, wanted each id once "
-        f"({len(twice) - twice['decision_id'].n_unique():,} rows too many)"
+        f"({more:,} row{'' if more == 1 else 's'} too many)"
     )
