@@ -199,7 +199,7 @@ def _write_parquet(
         while (some := list(islice(rows, ROWS))) or not parts:
             parts.append(Path(folder, f"{len(parts):06d}.parquet"))
             pl.DataFrame(some, schema=kind_of, infer_schema_length=None).write_parquet(parts[-1])
-        whole = pl.scan_parquet(parts).with_columns(pl.col("arm").cast(pl.Enum(arms)))
+        whole = pl.scan_parquet(parts, glob=False).with_columns(pl.col("arm").cast(pl.Enum(arms)))
         whole.sink_parquet(file)
 
 

@@ -121,6 +121,7 @@ class Fold(NamedTuple):
     make_way: Callable[[int], None] = lambda events: None
     """What is called after so many events: others may wait for the processor."""
 
+    @giving_way()
     def __call__(self, model: Model, steps: Sequence[Step]) -> Model:
         """The model after these events; the given one stays as it is.
 
