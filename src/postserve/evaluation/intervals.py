@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("normal", "bootstrap", *NEED_RANGE)
 RESAMPLES, MOST_DRAWN = 1000, 100_000
 """Of the bootstrap: samples, and the rounds or groups of rounds in each."""
 AT_ONCE = 100_000
-"""Rounds of `sequence` in memory at once."""
+"""Rounds whose deviations, or whose `sequence`, are in memory at once: there may be many millions."""
 EPOCH, POWER = 2.0, 1.4
 """Of the boundary of `sequence`: variances double from epoch to epoch; POWER shares the error out."""
 
@@ -38,8 +38,11 @@ def standard_error(terms: FloatArray) -> float:
     >>> standard_error(np.array([0.0, 2.0]))
     1.0
     """
-    n = len(terms)
-    return float(terms.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    n, mean = len(terms), terms.mean()
+    if n < 2:
+        return math.nan
+    off = (terms[start : start + AT_ONCE] - mean for start in range(0, n, AT_ONCE))
+    return math.sqrt(sum(float(each @ each) for each in off) / (n - 1)) / math.sqrt(n)
 
 
 def normal(terms: FloatArray, level: float) -> tuple[float, float]:
@@ -97,9 +100,8 @@ def bernstein(terms: FloatArray, level: float, within: Range) -> tuple[float, fl
     if n < 2:
         return within
     logarithm = math.log(4.0 / (1.0 - level))
-    variance = float(terms.var(ddof=1))
     width = within.high - within.low
-    half = math.sqrt(2.0 * variance * logarithm / n) + 7.0 * width * logarithm / (3.0 * (n - 1))
+    half = math.sqrt(2.0 * logarithm) * standard_error(terms) + 7.0 * width * logarithm / (3.0 * (n - 1))
     return max(mean - half, within.low), min(mean + half, within.high)
 
 
