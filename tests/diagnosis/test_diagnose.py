@@ -264,6 +264,51 @@ def test_the_answer_begins_with_the_gain_on_which_it_rests(late: bool) -> None:
     assert "rewards come 1 round late" in told
 
 
+@pytest.mark.parametrize(
+    ("beyond", "most_saved", "helps"),
+    [
+        ((0.08, -0.005, 0.17), 0.42, "unclear"),  # as 120 rounds may say where z is worth 8%
+        ((0.08, -0.005, 0.17), 0.29, "no"),
+        ((0.004, -0.01, 0.018), 0.42, "no"),
+        ((0.012, 0.004, 0.03), 0.42, "unclear"),
+        ((0.08, 0.005, 0.17), 0.42, "a little"),
+    ],
+)
+def test_no_is_said_only_where_the_intervals_leave_nothing_else(
+    beyond: tuple[float, ...], most_saved: float, helps: str
+) -> None:
+    now = gains.Gain(1.0, 0.1, 2.0, 0.18, 0.01, most_saved, 0.0, 0.0, [600], {})
+    explained = dict(zip(("value", "low", "high"), beyond, strict=True))
+    findings = [
+        Finding("worth", "", "", {"beyond": explained}),
+        Finding("lateness", "", "", {"late": False}),
+    ]
+    assert advice.verdict(findings, {"now": now, "late": now}) == helps
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_few_rounds_it_cannot_be_told_what_z_explains() -> None:
+    log = _weak(120, n_arms=3)
+    found = diagnose(log)
+    worth = known.numbers_of(found, "worth")["beyond"]
+    assert worth["low"] < 0.0 < questions.MATERIAL < worth["high"]
+    assert found.findings[0].answer.startswith("It cannot be told: beyond x, z explains")
+    many = diagnose(_weak(120, n_arms=6))
+    assert many.findings[0].answer == "No arm has enough rounds to tell."
+    assert json.loads(many.to_json())["findings"][0]["numbers"]["beyond"]["high"] is None
+    assert {found.helps, many.helps} == {"unclear"}
+
+
+def _weak(n: int, n_arms: int) -> LoggedRounds:
+    """z is worth about a tenth of the reward."""
+    rng = np.random.default_rng(1)
+    x, arms = rng.normal(size=(n, 3)), rng.integers(n_arms, size=n)
+    z = x[:, :2] + 0.5 * rng.normal(size=(n, 2))
+    beta = rng.normal(size=(n_arms, 2))
+    rewards = np.vecdot(beta[arms], z) + 2.0 * rng.normal(size=n)
+    return LoggedRounds(x=x, z=z, arms=arms, rewards=rewards, propensities=1.0 / n_arms)
+
+
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("own", [False, True])
 def test_the_suggestion_learns_a_log_with_gaps(own: bool) -> None:

@@ -16,16 +16,18 @@ LITTLE = 0.03
 
 
 def verdict(findings: Sequence[Finding], gains: Mapping[str, Gain]) -> Verdict:
-    """Whether follow-ups help, by the gain with the log's own delays if rewards are late there."""
-    numbers = _numbers(findings)
-    if (
-        not gains
-        or numbers["worth"]["beyond"]["low"] <= 0.0
-        or numbers["worth"]["beyond"]["value"] < MATERIAL
-    ):
+    """Whether follow-ups help, by the gain with the log's own delays if rewards are late there.
+
+    "no" is said only where z explains too little, or saves too little, at the upper end of the interval, too.
+    """
+    if not gains:
+        return "no"
+    beyond = _numbers(findings)["worth"]["beyond"]
+    if beyond["high"] < MATERIAL:
         return "no"
     found = gains[deciding(findings)]
-    if found.saved_low > 0.0 and found.saved >= LITTLE:
+    explains = beyond["low"] > 0.0 and beyond["value"] >= MATERIAL
+    if explains and found.saved_low > 0.0 and found.saved >= LITTLE:
         return "much" if found.saved >= MUCH and found.saved_low >= MUCH / 2.0 else "a little"
     return "no" if found.saved_high < MUCH else "unclear"
 

@@ -131,13 +131,15 @@ def worth(sample: Sample) -> Finding:
             "worth",
             "Does z say something about the reward that x does not?",
             "No arm has enough rounds to tell.",
-            {"arms": {}, "beyond": Share(0.0, 0.0).numbers()},
+            {"arms": {}, "beyond": Share(0.0, np.inf).numbers()},
         )
     by_x, by_both, of_mean = (np.concatenate(each) for each in zip(*kept, strict=True))
     beyond, alone = difference(by_x, by_both, of_mean), share(by_x, of_mean)
     words = f"x explains {alone} of the reward beyond the arms' means, and z {beyond} more."
-    if not is_material(beyond):
+    if beyond.high < MATERIAL:
         words = f"No: beyond x, z explains {beyond} of the reward. There is nothing to gain from it."
+    elif not is_material(beyond):
+        words = f"It cannot be told: beyond x, z explains {beyond} of the reward."
     return Finding(
         "worth",
         "Does z say something about the reward that x does not?",
