@@ -294,6 +294,19 @@ def test_arms_whose_rewards_never_came_are_refused() -> None:
         evaluate(Arm(2), lost)
 
 
+def test_missing_rewards_are_not_made_up_for_twice() -> None:
+    lost = LOG.changed(rewards=np.where(np.arange(len(LOG)) % 3 == 0, np.nan, LOG.rewards))
+    weighted = lost.changed(weights=missing_weights(lost))
+    for given in (weighted, [weighted.take(np.arange(100)), weighted.take(np.arange(100, len(LOG)))]):
+        with pytest.raises(InvalidInput, match="weights are 0 wherever a reward is missing, which 'dr_fol"):
+            evaluate(RandomPolicy(3), untyped(given))
+    estimate = evaluate(RandomPolicy(3), weighted, estimator="dr").value
+    assert estimate == pytest.approx(evaluate(RandomPolicy(3), lost).value, abs=0.1)
+    some = np.where(np.arange(len(LOG)) == 0, 0.0, 1.0)
+    evaluate(RandomPolicy(3), lost.changed(weights=some))  # for another reason
+    evaluate(RandomPolicy(3), LOG.changed(weights=some))
+
+
 @pytest.mark.parametrize("learns", [False, True])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_part_whose_rewards_are_all_out_does_not_count(estimator: Any, learns: bool) -> None:

@@ -108,11 +108,13 @@ def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
     if name == AS_SERVED:
         settings = settings._replace(threshold=np.inf)
     counts = _kept(name, found, ratios, settings) if settings.estimator == "replay" else ratios
-    if settings.estimator == "dr_followups" and found.missing:
-        counts = ratios * found.of("arrived")
     mean_weight = weights.mean()
     if mean_weight <= 0.0:
         raise InvalidInput("the log's weights are 0 in all rounds that count, wanted at least one above 0")
+    if settings.estimator == "dr_followups" and found.missing:
+        arrived = found.of("arrived")
+        _refuse_to_make_up_twice(weights[arrived == 0.0])
+        counts = ratios * arrived
     uneven = bool((weights != mean_weight).any())
     if uneven:
         counts = counts * (weights / mean_weight)
@@ -126,6 +128,13 @@ def _evaluation(name: str, found: Gathered, settings: Settings) -> Evaluation:
     value, error, low, high = estimate(terms, settings, term_range(settings, found.missing))
     support = support_of(ratios, counts, found.missing, _mean_ratio(name, found, ratios, settings))
     return Evaluation(value, error, low, high, support, terms, name, settings)
+
+
+def _refuse_to_make_up_twice(weights: FloatArray) -> None:
+    """Raise if rounds whose reward is missing have no weight, so that the others stand for them already."""
+    if len(weights) and not weights.any():
+        got = "the log's weights are 0 wherever a reward is missing, which 'dr_followups' makes up for again"
+        raise InvalidInput(f"{got}, wanted weights of 1, or an estimator that leaves such rounds out")
 
 
 def _mean_ratio(name: str, found: Gathered, ratios: FloatArray, settings: Settings) -> tuple[float, float]:

@@ -27,7 +27,8 @@ def missing_weights(log: LoggedRounds, also: npt.ArrayLike | None = None) -> Flo
     The probability is a logistic regression's over all rows; the mean weight of rows with a reward is 1.
     Values with these weights are right if, given all that, rewards are missing at random, and the regression
     is right. `also` has more columns that help to predict it (that a patient stopped early): no policy sees
-    them.
+    them. They are for estimators that leave out rows without a reward: "dr_followups" makes up for such rows
+    itself.
 
     >>> from postserve import LoggedRounds
     >>> rng = np.random.default_rng(0)
