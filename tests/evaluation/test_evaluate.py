@@ -288,6 +288,19 @@ def test_arms_that_were_never_served_are_refused_with_their_rounds() -> None:
     evaluate(Arm(1), two)  # which it can answer
 
 
+def test_only_a_replay_that_learns_leaves_out_what_the_log_could_not_serve() -> None:
+    two = LOG.take(LOG.arms < 2).changed(propensities=0.5)
+    for estimator in ESTIMATORS:
+        for learns in (False, True):
+            if estimator == "replay" and learns:
+                found = evaluate(RandomPolicy(3), two, estimator=estimator, learns=learns)
+                assert found.support.mean_ratio < 0.9
+                assert found.support.doubt
+                continue
+            with pytest.raises(NoSupport, match="no reward of arm 'c' is in the log"):
+                evaluate(RandomPolicy(3), two, estimator=estimator, learns=learns)
+
+
 def test_arms_whose_rewards_never_came_are_refused() -> None:
     lost = LOG.changed(rewards=np.where(LOG.arms == 2, np.nan, LOG.rewards))
     with pytest.raises(NoSupport, match="no reward of arm 'c' is in the log"):
