@@ -3,8 +3,9 @@
 `python -m benchmarks.open_bandit FOLDER PYTHON` prints both: FOLDER has the all.csv of the sample, and PYTHON
 is the interpreter of an environment with obp. The model of rewards is scikit-learn's, in the same folds.
 
-obp 0.4.1 asks for a PyYAML that no longer builds, and for torch, which its estimators do not use:
-`pip install --no-deps obp==0.4.1`, then `pip install pandas pyyaml scikit-learn seaborn tqdm mypy-extensions`.
+obp 0.4.1 asks for a PyYAML that no longer builds, and for torch, which its estimators do not use. So
+`pip install --no-deps obp==0.4.1`, and then
+`pip install pandas pyyaml scikit-learn seaborn tqdm mypy-extensions`.
 """
 
 import argparse
