@@ -8,11 +8,11 @@ import numpy as np
 from postserve.data.rounds import LoggedRounds
 from postserve.errors import InvalidInput
 from postserve.evaluation.asking import asked_of_all, named, require_takes_arms
-from postserve.evaluation.delays import require
+from postserve.evaluation.delays import Feedback, require
 from postserve.evaluation.intervals import Range
 from postserve.evaluation.learning import Learners
 from postserve.evaluation.models import Predictions, blocks, folds, predictions
-from postserve.evaluation.replay import replay, require_arms
+from postserve.evaluation.replay import by_rejection, require_arms
 from postserve.evaluation.settings import Settings
 from postserve.evaluation.support import Lacking
 from postserve.types import FloatArray
@@ -47,6 +47,7 @@ def columns(
     Models are fitted in each part for itself. What lacks support is known, and refused, after the last part.
     """
     rng = np.random.default_rng(settings.seed)
+    replays = {name: np.random.default_rng(settings.seed) for name in policies}
     lacking: dict[str, Lacking] = {}
     learners = Learners(policies, settings) if settings.learns and settings.estimator != "replay" else None
     names: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ def columns(
             _require_policy(name, policy, part, settings)
         if learners is not None:
             learners.meet(part)
-        yield _of_part(policies, part, lacking, learners, settings, rng)
+        yield _of_part(policies, part, lacking, learners, replays, settings, rng)
     if not names:
         raise InvalidInput("log has no rounds, wanted at least one")
     if learners is not None:
@@ -79,6 +80,7 @@ def _of_part(
     log: LoggedRounds,
     lacking: Mapping[str, Lacking],
     learners: Learners | None,
+    replays: Mapping[str, np.random.Generator],
     settings: Settings,
     rng: np.random.Generator,
 ) -> Columns:
@@ -88,9 +90,11 @@ def _of_part(
     ratios: dict[str, FloatArray] = {}
     for name, policy in policies.items():
         if settings.learns and learners is None:
-            kept = replay(policy, log, np.random.default_rng(settings.seed)).rows
+            at_once = np.zeros(len(log))
+            kept, choices = by_rejection(policy, log, replays[name], Feedback(policy, at_once, at_once))
+            lacking[name].add(log, np.eye(log.n_arms)[choices])
             ratios[name] = np.zeros(len(log))
-            ratios[name][kept] = 1.0 / log.propensities.min()  # whose mean is 1, too
+            ratios[name][kept.rows] = 1.0 / log.propensities.min()  # whose mean is 1, too
             continue
         pi = learners.chances(name, policy, log) if learners else asked_of_all(name, policy, log)
         lacking[name].add(log, pi)

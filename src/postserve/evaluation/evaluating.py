@@ -42,8 +42,7 @@ def evaluate(
     - `z_delay`, `reward_delay`: of a policy that learns, after how many rounds it is told; as `replay` has
       them, the same for all policies. `DecisionLog.delays` are the log's own.
 
-    Raises `NoSupport` if the policy plays what the log could not serve; only a replay that learns leaves such
-    rounds out, and has a mean ratio below 1.
+    Raises `NoSupport` if the policy plays what the log could not serve.
 
     >>> from postserve import LinUCB, LoggedRounds
     >>> rng = np.random.default_rng(0)

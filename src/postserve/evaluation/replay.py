@@ -106,26 +106,30 @@ def replay(
     if isinstance(log, Rounds):
         return _full_information(policy, log, rng, feedback)
     if method == "rejection":
-        return _rejection(policy, log, rng, feedback)
+        return by_rejection(policy, log, rng, feedback)[0]
     return _weighted(policy, log, feedback)
 
 
-def _rejection(policy: Any, log: LoggedRounds, rng: np.random.Generator, feedback: Feedback) -> Replay:
+def by_rejection(
+    policy: Any, log: LoggedRounds, rng: np.random.Generator, feedback: Feedback
+) -> tuple[Replay, IntArray]:
+    """The replay, and the arm that the policy chose in each row of the log, counted or not."""
     least = log.propensities.min()
     keep = least / log.propensities  # 1 throughout where arms were equally likely
     counted: list[int] = []
+    choices = np.empty(len(log), dtype=np.int64)
     for row in range(len(log)):
         x, z, arm = log.x[row].copy(), log.z[row].copy(), int(log.arms[row])
         feedback.come(len(counted))
         option = arms_at(log, row)
         chosen = policy.select(x, rng, **z_for_oracle(policy, z=z), **option).arm
         eligible = np.array(option["arms"]) if option else np.arange(log.n_arms)
-        match = eligible[column_of(chosen, eligible, len(eligible))] == arm
-        if match and (keep[row] == 1.0 or rng.random() < keep[row]):
+        choices[row] = eligible[column_of(chosen, eligible, len(eligible))]
+        if choices[row] == arm and (keep[row] == 1.0 or rng.random() < keep[row]):
             feedback.serve(len(counted), x, arm, z, float(log.rewards[row]), row=row)
             counted.append(row)
     rows = np.array(counted, dtype=np.int64)
-    return _replay(log, rows, log.weights[rows] / least)
+    return _replay(log, rows, log.weights[rows] / least), choices
 
 
 def _weighted(policy: Any, log: LoggedRounds, feedback: Feedback) -> Replay:
