@@ -148,6 +148,9 @@ POLICIES: dict[str, Make] = {
     "LinUCBPhiHat-theory": lambda: LinUCBPhiHat(
         3, ridge_map(ridge=1.0), ridge=1.0, arm_radius="determinant", u_bound=5.0
     ),
+    "LinUCBPhiHat-projected": lambda: LinUCBPhiHat(
+        3, ridge_map(ridge=1.0), ridge=1.0, arm_radius="determinant", bias="projected", missing_z="impute"
+    ),
     "LinUCBPhiHat-closed_form": lambda: LinUCBPhiHat(
         3, ridge_map(ridge=1.0), ridge=1.0, arm_radius="closed_form", u_bound=5.0, missing_z="drop"
     ),
@@ -203,6 +206,9 @@ POLICIES: dict[str, Make] = {
     ),
     "LinUCBPhiHat-hybrid": lambda: LinUCBPhiHat(
         3, ridge_map(), model="hybrid", ridge=1.0, arm_radius="determinant", u_bound=5.0
+    ),
+    "LinUCBPhiHat-hybrid-projected": lambda: LinUCBPhiHat(
+        3, ridge_map(), model="hybrid", ridge=1.0, arm_radius="determinant", bias="projected"
     ),
     "RobustPoLinUCB-hybrid": lambda: RobustPoLinUCB(3, ridge_map(), model="hybrid"),
     "LinUCBOracle-hybrid": lambda: LinUCBOracle(3, 4, 2, model="hybrid"),

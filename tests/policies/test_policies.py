@@ -1,7 +1,8 @@
 """Each policy against the plainest possible reading of its algorithm."""
 
 import copy
-from typing import Any
+import pickle
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from postserve import (
     PoLinUCB,
     RidgeMap,
     RobustPoLinUCB,
+    confidence,
 )
 from postserve.conformance.tools import some_rounds
 from postserve.policies.choosing import ChoosesFromX
@@ -246,10 +248,57 @@ def test_algorithm_2s_theory_radius_counts_the_errors_of_what_it_regresses_on() 
                 radii += policy.context_map.radius(x)[0]
                 misses += float(np.linalg.norm(policy.context_map.predict(x)[0] - Phi @ x))
             assert (policy._radius(np.arange(3)) > slack).all(), "every arm pays, whichever was served"
-        assert policy._map_errors == pytest.approx(radii)
-        assert policy._map_errors >= misses
+        assert policy._errors.sums == pytest.approx(radii)
+        assert policy._errors.sums >= misses
         policy.forget(arms=0.5)
-        assert policy._map_errors == pytest.approx(radii / 2.0)
+        assert policy._errors.sums == pytest.approx(radii / 2.0)
+
+
+def projected(model: str) -> LinUCBPhiHat:
+    options: Any = {"arm_radius": "determinant", "bias": "projected", "model": model}
+    return LinUCBPhiHat(3, RidgeMap(4, 2, ridge=1.0), ridge=1.0, **options)
+
+
+def test_with_a_projected_bias_each_arm_pays_for_its_own_errors() -> None:
+    """zeta of theorem 2, arm by arm, as arms come and go."""
+    policy, rounds = projected("disjoint"), some_rounds(30, 4, 2, 3)
+    squares: dict[int, float] = dict.fromkeys(policy.arms, 0.0)
+    for t in range(30):
+        arm, x = policy.arms[t % 2], rounds.x[t]
+        squares[arm] += float(policy.context_map.radius(x)[0]) ** 2
+        policy.update(x, arm, rounds.z[t], 1.0)
+        if t == 9:
+            policy.remove_arm(0)
+        if t == 19:
+            squares[policy.add_arm()] = 0.0
+    policy.forget(arms=0.5)
+    assert policy.arms == (1, 2, 3)
+    expected = [squares[arm] / 2.0 for arm in policy.arms]
+    assert expected[0] > expected[1] > expected[2] == 0.0
+    for each in (policy, pickle.loads(pickle.dumps(policy))):
+        ellipsoid = each._arms.models.ellipsoid(np.arange(3))
+        zeta = confidence.phi_hat_radius_projected(
+            ridge=ellipsoid.ridge, log_det_ratio=ellipsoid.log_det, error_squares=expected,
+            noise_scale=1.0, z_noise_scale=1.0, delta=0.05,
+        )  # fmt: skip
+        np.testing.assert_allclose(each._radius(np.arange(3)), zeta)
+
+
+@pytest.mark.parametrize("model", ["shared", "hybrid"])
+def test_where_arms_share_a_regression_they_share_its_bias(model: str) -> None:
+    policy = projected(model)
+    radii = [float(policy.context_map.radius([1.0, 2.0, 3.0, 4.0])[0])]
+    policy.update([1.0, 2.0, 3.0, 4.0], 0, [1.0, 2.0], 1.0)
+    radii.append(float(policy.context_map.radius([4.0, 3.0, 2.0, 1.0])[0]))
+    policy.update([4.0, 3.0, 2.0, 1.0], 1, [1.0, 2.0], 1.0)
+    assert policy._errors.sums == pytest.approx(np.square(radii).sum())
+
+
+def test_a_projected_bias_is_for_the_determinant_radius() -> None:
+    with pytest.raises(InvalidInput, match="arm_radius is 'posterior', wanted 'determinant' with bias="):
+        LinUCBPhiHat(3, RidgeMap(4, 2), bias="projected")
+    with pytest.raises(InvalidInput, match="bias is 'summed', wanted one of 'term_by_term', 'projected'"):
+        LinUCBPhiHat(3, RidgeMap(4, 2), bias=cast(Any, "summed"))
 
 
 def test_algorithm_2_after_keeps_its_prediction_while_the_reward_is_late() -> None:
@@ -290,7 +339,7 @@ def test_an_error_of_the_map_counts_once() -> None:
         for policy, z in zip(policies, ([1.0], None), strict=True):
             z_hat = policy.observe([1.0, 2.0], 0, [1.0])
             policy.credit([1.0, 2.0], 0, z, 1.0, z_hat=z_hat)
-        assert policies[0]._map_errors == policies[1]._map_errors > 0.0
+        assert policies[0]._errors.sums == policies[1]._errors.sums > 0.0
 
 
 def test_learners_that_were_not_made_alike_do_not_merge() -> None:

@@ -15,7 +15,6 @@ from postserve import (
     PoLinUCB,
     RandomPolicy,
     RidgeMap,
-    confidence,
     simulate,
     theory,
 )
@@ -239,31 +238,9 @@ class Backwards(PoLinUCB):
         return -super()._scores(x, slots)
 
 
-class Projected(LinUCBPhiHat):
-    """Algorithm 2 with the radius of theorem 2: each arm has the squares of its own errors."""
+class BackwardsPhiHat(LinUCBPhiHat):
+    """The same, of Algorithm 2."""
 
-    squares: FloatArray = np.zeros(2)
-
-    def _observe(self, x: FloatArray, slot: int, z: FloatArray) -> FloatArray | None:
-        self.squares = self.squares + np.eye(2)[slot] * self._map_error(self._phi_hat, x, slot) ** 2
-        return super()._observe(x, slot, z)
-
-    def _radius(self, slots: IntArray) -> FloatArray:
-        arms = self._arms
-        ellipsoid = arms.models.ellipsoid(arms.models_of(slots))
-        return confidence.phi_hat_radius_projected(
-            ridge=ellipsoid.ridge,
-            log_det_ratio=ellipsoid.log_det,
-            error_squares=self.squares[slots],
-            noise_scale=arms.noise(),
-            z_noise_scale=self.z_noise_scale,
-            delta=arms.delta,
-            w_bound=arms.w_bound,
-            beta_bound=self.beta_bound,
-        )
-
-
-class BackwardsProjected(Projected):
     def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
         return -super()._scores(x, slots)
 
@@ -294,11 +271,11 @@ def test_a_bound_that_says_something_is_above_the_regret(algorithm: int, b: floa
 
     def policy(kind: Any) -> Any:
         phi_hat = RidgeMap(1, 1, ridge=1.0, map_radius="determinant", delta=share.map, **spread)
-        own: Any = {"z_noise_scale": z_noise, "beta_bound": b} if issubclass(kind, LinUCBPhiHat) else {}
+        own: Any = {"z_noise_scale": z_noise, "beta_bound": b, "bias": "projected"} if algorithm == 2 else {}
         radius: Any = {"arm_radius": "determinant", "noise_scale": noise, "w_bound": env.w_bound, **own}
-        return kind(2, phi_hat, ridge=ridge, u_bound=2.0, delta=share.arm, **radius)
+        return kind(2, phi_hat, ridge=ridge, delta=share.arm, **radius)
 
-    right, wrong = (PoLinUCB, Backwards) if algorithm == 1 else (Projected, BackwardsProjected)
+    right, wrong = (PoLinUCB, Backwards) if algorithm == 1 else (LinUCBPhiHat, BackwardsPhiHat)
     assert bound(horizon) < gap * horizon / 3.0
     rounds = (1, 2, 5, 10, 30, 100, 300, 1000, 3000, horizon)
     bounds = np.array([bound(t) for t in rounds])

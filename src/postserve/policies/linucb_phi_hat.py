@@ -2,15 +2,13 @@
 
 from typing import Any, Literal, Unpack
 
-import numpy as np
-
-from postserve import confidence
 from postserve.changes import replaced
 from postserve.context_maps.features import Features
 from postserve.errors import InvalidInput
 from postserve.policies.arms import ArmOptions
 from postserve.policies.phi_hat import PhiHat
 from postserve.policies.polinucb import PoLinUCB
+from postserve.policies.prediction_errors import Bias, PredictionErrors
 from postserve.protocols import ContextMap
 from postserve.state import Arrays, Stored
 from postserve.types import FloatArray, IntArray, MissingZ, Optimism
@@ -24,8 +22,10 @@ class LinUCBPhiHat(PoLinUCB):
     which leaks z_s while the map is young (no radius is proved for it). `observe` returns the prediction, and
     `credit` takes it as z_hat; without it "before" raises, and "after" predicts with the present map. The
     theory's radii are Algorithm 2's own: they grow with the errors e_s of the map (at its own delta), and
-    need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. The other options are those of
-    `PoLinUCB`.
+    need `u_bound`, `z_noise_scale` L_eps and `beta_bound` >= ||beta||. `bias` says how: "term_by_term" is
+    Equation (13), with sum_s e_s; "projected", with `arm_radius="determinant"`, has sqrt(sum_s e_s²) over an
+    arm's own rounds in its place, needs no `u_bound`, and is what theorem 2 of docs/theory/theorem.md is
+    about. The other options are those of `PoLinUCB`.
 
     >>> import numpy as np
     >>> from postserve import RidgeMap
@@ -43,6 +43,7 @@ class LinUCBPhiHat(PoLinUCB):
         context_map: ContextMap,
         *,
         prediction: Literal["before", "after"] = "before",
+        bias: Bias = "term_by_term",
         optimism: Optimism = "plugin",
         missing_z: MissingZ = "raise",
         x_features: Features | None = None,
@@ -52,6 +53,7 @@ class LinUCBPhiHat(PoLinUCB):
         **options: Unpack[ArmOptions],
     ) -> None:
         self.prediction = one_of("prediction", prediction, ("before", "after"))
+        self.bias: Bias = one_of("bias", bias, ("term_by_term", "projected"))
         self.z_noise_scale = number("z_noise_scale", z_noise_scale, least=0.0)
         self.beta_bound = number("beta_bound", beta_bound, least=0.0)
         super().__init__(
@@ -63,9 +65,12 @@ class LinUCBPhiHat(PoLinUCB):
             z_features=z_features,
             **options,
         )
-        if self._arms.arm_radius == "determinant" and self._arms.u_bound is None:
+        radius, u_bound = self._arms.arm_radius, self._arms.u_bound
+        if bias == "projected" and radius != "determinant":
+            raise InvalidInput(f"arm_radius is {radius!r}, wanted 'determinant' with bias='projected'")
+        if bias == "term_by_term" and radius == "determinant" and u_bound is None:
             raise InvalidInput("u_bound is None, wanted a number: Algorithm 2's radius needs it")
-        self._map_errors = 0.0  # sum_s e_s
+        self._errors = PredictionErrors.none_yet(self.bias, self._arms.model, self.n_arms)
 
     _argmax_scores = PoLinUCB._argmax_scores
 
@@ -74,12 +79,10 @@ class LinUCBPhiHat(PoLinUCB):
         if self.prediction == "after":
             effects, after = self._phi_hat.prepare_and_learn(x, slot, z)
             self._work += effects
-            error = self._map_error(after, x, slot)
-            z_hat: FloatArray | None = after.predict_one(x, slot)
-        else:
-            error, z_hat = self._map_error(self._phi_hat, x, slot), super()._observe(x, slot, z)
-        self._work.append(replaced(self, _map_errors=self._map_errors + error))
-        return z_hat
+            self._count_error(after, x, slot)
+            return after.predict_one(x, slot)
+        self._count_error(self._phi_hat, x, slot)
+        return super()._observe(x, slot, z)
 
     def _credit(
         self, x: FloatArray, slot: int, z: FloatArray, reward: float, z_hat: FloatArray | None
@@ -101,50 +104,45 @@ class LinUCBPhiHat(PoLinUCB):
 
     def _impute(self, x: FloatArray, slot: int) -> FloatArray:
         """A prediction without a z has an error too."""
-        errors = self._map_errors + self._map_error(self._phi_hat, x, slot)
-        self._work.append(replaced(self, _map_errors=errors))
+        self._count_error(self._phi_hat, x, slot)
         return super()._impute(x, slot)
 
     def _radius(self, slots: IntArray) -> FloatArray:
-        """Its line 7: for the theory's radii, Algorithm 2's own zeta (appendix A)."""
-        arms = self._arms
-        if arms.arm_radius not in ("determinant", "closed_form"):
-            return arms.radius(slots)
-        assert arms.u_bound is not None  # checked on construction
-        ellipsoid = arms.models.ellipsoid(arms.models_of(slots))
-        common: Any = {
-            "ridge": ellipsoid.ridge,
-            "map_errors": self._map_errors,
-            "noise_scale": arms.noise(),
-            "z_noise_scale": self.z_noise_scale,
-            "beta_bound": self.beta_bound,
-            "u_bound": arms.u_bound * ellipsoid.stretch,
-            "delta": arms.delta,
-            "w_bound": arms.w_bound,
-        }
-        if arms.arm_radius == "determinant":
-            zeta = confidence.phi_hat_radius_determinant(log_det_ratio=ellipsoid.log_det, **common)
-        else:
-            n, dim_u = ellipsoid.pulls, len(ellipsoid.ridge)
-            zeta = confidence.phi_hat_radius_closed_form(pulls=n, dim_u=dim_u, **common)
-        return np.asarray(arms.multiplier * zeta)
+        """Its line 7: for the theory's radii, Algorithm 2's own zeta (appendix A, or theorem 2's)."""
+        if self._needs_errors:
+            known: Any = {"z_noise_scale": self.z_noise_scale, "beta_bound": self.beta_bound}
+            return self._errors.radius(self._arms, slots, **known)
+        return self._arms.radius(slots)
 
-    def _map_error(self, phi_hat: PhiHat, x: FloatArray, slot: int) -> float:
-        """e_s, where the radius needs it."""
-        if self._arms.arm_radius not in ("determinant", "closed_form"):
-            return 0.0
-        return phi_hat.learnt_radius(x, slot)
+    @property
+    def _needs_errors(self) -> bool:
+        return self._arms.arm_radius in ("determinant", "closed_form")
+
+    def _count_error(self, phi_hat: PhiHat, x: FloatArray, slot: int) -> None:
+        """One more e_s, where the radius needs it."""
+        if self._needs_errors:
+            errors = self._errors.and_one(slot, phi_hat.learnt_radius(x, slot))
+            self._work.append(replaced(self, _errors=errors))
+
+    def _add_arm(self) -> None:
+        super()._add_arm()
+        self._work.append(replaced(self, _errors=self._errors.with_arm()))
+
+    def _remove_arm(self, slot: int) -> None:
+        super()._remove_arm(slot)
+        self._errors = self._errors.without_arm(slot)
 
     def _forget(self, arms: float, map: float) -> None:
         super()._forget(arms, map)
-        self._map_errors *= arms
+        self._errors = self._errors._replace(sums=arms * self._errors.sums)
 
     def _arrays(self) -> Arrays:
-        return {**super()._arrays(), "map_errors": np.array([self._map_errors])}
+        return {**super()._arrays(), "map_errors": self._errors.sums.copy()}
 
     def _restore(self, arrays: Stored) -> None:
         super()._restore(arrays)
-        self._map_errors = float(arrays.take("map_errors", (1,))[0])
+        size = self.n_arms if self._errors.is_of_arms else 1
+        self._errors = self._errors._replace(sums=arrays.take("map_errors", (size,)))
 
     def _why_not_merge(self) -> str | None:
         return "what its arms learnt depends on the map as it was at the time, wanted a PoLinUCB"

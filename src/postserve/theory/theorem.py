@@ -106,9 +106,9 @@ def linucb_phi_hat_bound(
     D sum_t e_t + min(V + S, max(1, L/sqrt(ridge)) S),  S = 2 Z sqrt(T V) + 2 b sqrt(sum_t e_t²) sqrt(T v)
 
     for gaps of at most 1. `u_bound` L bounds (x, phi_hat(x)), the rows that arms regress on; `z_noise_scale`
-    R_z is that of beta·eps/||beta||. The radius is `confidence.phi_hat_radius_projected`, with delta =
-    shares.arm: sqrt(sum e_s²) over an arm's own rounds, so that the errors cost no sqrt(K). `arm_radius` is
-    Z.
+    R_z is that of beta·eps/||beta||. Run `LinUCBPhiHat` with bias="projected" and
+    delta=shares.arm: its radius has sqrt(sum e_s²) over an arm's own rounds, so that the errors cost no
+    sqrt(K). `arm_radius` is Z.
 
     >>> found = linucb_phi_hat_bound(MapErrors(10.0, 1.0), horizon=10_000, dim_u=2, n_arms=2, u_bound=1.0,
     ...     noise_scale=0.01, z_noise_scale=0.0, ridge=1.0, w_bound=0.1, beta_bound=0.1, beta_spread=0.2,
