@@ -46,7 +46,7 @@ class Evaluation(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Evaluations of several policies on the same rounds, by name, and what the log earned, "as served".
+    """Evaluations of several policies on the same rounds, by name, and of the log itself, "as served".
 
     `differences` has the paired difference of each to the one named `to`.
     """

@@ -52,23 +52,36 @@ def ridge_map_errors(
 ) -> MapErrors:
     """sum_t e_t and sum_t e_t² of a map with e_t <= c w_t^alpha, w_t = ||x_t||²_{X_{t-1}^{-1}}.
 
-    c T^{1-alpha} W^alpha and c² T^{1-2 alpha} W^{2 alpha}, where W = M/log(1 + M) log(det X_T/det X_0) bounds
-    sum_t w_t, since w <= M/log(1 + M) log(1 + w) for w <= M = L_x²/map_ridge.
+    sum_t w_t^p, p = alpha or 2 alpha, is at most the smaller of T^{1-p} W^p and V^{1-p} W^p + T^{1-p} V^p.
+    W = M/log(1 + M) G bounds sum_t w_t, since w <= M/log(1 + M) log(1 + w) for w <= M = L_x²/map_ridge;
+    G = log(det X_T/det X_0) bounds sum_t log(1 + w_t). V = G/log 2 bounds sum_t 1 ∧ w_t, and so how many
+    rounds have w_t > 1: only these few can be as wide as M (docs/theory/theorem.md, lemma 9).
 
     >>> found = ridge_map_errors(2.0, horizon=3, map_rate=0.5, map_dim=1, x_bound=1.0, map_ridge=1.0)
     >>> found.squares, round(found.total, 6) == round(math.sqrt(3.0 * found.squares), 6)
     (8.0, True)
     """
-    constant, alpha = (
-        number("map_constant", map_constant, least=0.0),
-        number("map_rate", map_rate, above=0.0, most=0.5),
-    )
+    constant = number("map_constant", map_constant, least=0.0)
+    alpha = number("map_rate", map_rate, above=0.0, most=0.5)
     horizon, map_dim = integer("horizon", horizon, least=1), integer("map_dim", map_dim, least=1)
     x_bound, map_ridge = number("x_bound", x_bound, above=0.0), number("map_ridge", map_ridge, above=0.0)
     widest = x_bound**2 / map_ridge
     grown = most_log_det(rounds=horizon, n_models=1, dim=map_dim, bound=x_bound, ridge=map_ridge)
-    widths = min(horizon * widest, widest / math.log1p(widest) * grown)
-    return MapErrors(
-        constant * horizon ** (1.0 - alpha) * widths**alpha,
-        constant**2 * horizon ** (1.0 - 2.0 * alpha) * widths ** (2.0 * alpha),
-    )
+    widths = min(horizon * widest, _per_log(widest) * grown)
+    clipped = min(horizon, _per_log(min(1.0, widest)) * grown)
+
+    def most(power: float) -> float:
+        counted = _holder(power, clipped, widths) + _holder(power, horizon, clipped)
+        return math.pow(constant, power / alpha) * min(_holder(power, horizon, widths), counted)
+
+    return MapErrors(most(alpha), most(2.0 * alpha))
+
+
+def _holder(power: float, rounds: float, total: float) -> float:
+    """The most that the sum of w^power over so many rounds can be, if that of w is `total`."""
+    return math.pow(rounds, 1.0 - power) * math.pow(total, power)
+
+
+def _per_log(most: float) -> float:
+    """The largest w/log(1 + w) for 0 <= w <= `most`: where w is largest."""
+    return most / math.log1p(most) if most > 0.0 else 1.0

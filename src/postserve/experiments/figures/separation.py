@@ -141,6 +141,8 @@ def settings(size: Size) -> dict[str, str]:
         "the theory's radii": f"plug-in optimism, determinant radii, delta {DELTA:g} for the theorem and "
         f"{DELTA:g} for z beyond its bound; the ridge with the least bound",
         "claims": "written after one run of one world, before all others; bounds depend on T, K and R",
+        "settled late": "where the bounds prove the advantage was first said of the bound itself, which may "
+        "fail, and then of the mean with such failures counted: the same four worlds",
     }
 
 
