@@ -63,6 +63,26 @@ def test_sequences_hold_for_coins_at_all_times_where_normal_intervals_do_not() -
     assert missed_by_normal > 0.2 * runs
 
 
+def test_the_boundary_of_a_sequence_by_hand() -> None:
+    """Howard et al. (2021), theorem 1 with eta = 2, s = 1.4, m = c = 1, and alpha = 0.05/2 for each end.
+
+    k1² = (sqrt(2) + 1/sqrt(2))/2 + 1 = 2.06066, k2 = (sqrt(2) + 1)/2 = 1.20711 and zeta(1.4) = 3.10555. Their
+    l is s log log(2 V) + log(zeta(s)/(alpha log(2)^s)) = 1.4 log log(2 V) + 5.33517: 4.82207 at V = 1, and
+    7.07528 at V = 16, so that u = sqrt(k1² V l + k2² l²) + k2 l is 12.4403 and 26.0397.
+    """
+    low, high = sequence(np.full(100, 0.5), 0.95, Range(0.0, 1.0))  # all as expected: V is cut to 1
+    np.testing.assert_allclose([0.5 - low[-1], high[-1] - 0.5], 0.124403, atol=1e-6)
+    units: list[float] = []
+    for n in range(1, 65):  # each is 1/2 away from the mean of those before and one of 1/2: V = 64/4
+        mean = (0.5 + sum(units)) / n
+        units.append(mean + 0.5 if mean <= 0.5 else mean - 0.5)
+    terms = 2.0 + 4.0 * np.array(units)
+    low, high = sequence(terms, 0.95, Range(2.0, 6.0))
+    np.testing.assert_allclose(
+        [terms.mean() - low[-1], high[-1] - terms.mean()], 4.0 * 26.0397 / 64, rtol=1e-5
+    )
+
+
 def test_a_sequence_follows_means_that_vary() -> None:
     rng = np.random.default_rng(0)
     means = 0.2 + 0.6 * np.linspace(0.0, 1.0, 3000)
