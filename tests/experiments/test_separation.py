@@ -1,15 +1,17 @@
 """What the separation figure claims, and that each claim fails where it should."""
 
+import math
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from postserve import simulate, theory
+from postserve import PoLinUCB, RandomPolicy, RidgeMap, simulate, theory
 from postserve.experiments import contenders as c
 from postserve.experiments.figures import separation as s
 from postserve.experiments.study import Study
+from postserve.types import FloatArray, IntArray
 
 HORIZON = s.FULL.horizon
 
@@ -86,3 +88,42 @@ def test_a_policy_that_sees_z_goes_below_what_others_must_lose() -> None:
             regrets.setdefault(contender.name, []).append(final)
     assert np.mean(regrets[s.BLIND.name]) > lower
     assert max(regrets[s.OURS.name] + regrets[s.PROVED.name]) < lower / 5.0
+
+
+class Worse(PoLinUCB):
+    """Serves the worse of two arms."""
+
+    worse = 0
+
+    def _scores(self, x: FloatArray, slots: IntArray) -> FloatArray:
+        return np.where(slots == self.worse, 1.0, 0.0)
+
+
+def test_the_second_form_of_theorem_1_is_above_the_regret() -> None:
+    """At every round, where it says something and the first form does not; other policies violate it."""
+    horizon, n_arms, noise = 20_000, 2, 1e-5
+    found = s.known(horizon, n_arms, noise)
+
+    def bound(t: int, z_noise_floor: float = 1.0) -> float:
+        mapped: Any = {"map_dim": 1, "x_bound": 1.0, "map_ridge": 1.0}
+        constant = theory.ridge_map_constant(horizon=t, dim_z=1, delta=s.DELTA, **mapped)
+        errors = theory.ridge_map_errors(constant, horizon=t, map_rate=0.5, **mapped)
+        world: Any = {"dim_u": 2, "n_arms": n_arms, "u_bound": found.u_bound, "ridge": found.ridge}
+        world |= {"noise_scale": noise / found.gap, "w_bound": math.hypot(1.0, found.gap) / found.gap}
+        world |= {"beta_spread": 0.0, "delta": s.DELTA, "z_noise_floor": z_noise_floor}
+        return found.gap * theory.polinucb_bound(errors, horizon=t, **world).total
+
+    most = found.gap * horizon
+    assert bound(horizon) == pytest.approx(found.upper)
+    assert bound(horizon) < most / 3.0 < most < bound(horizon, z_noise_floor=0.0)
+    rounds = np.unique(np.geomspace(1, horizon, 60).astype(int))
+    bounds = np.array([bound(int(t)) for t in rounds])
+    for seed in range(3):
+        env: Any = s.OneBetterArm(horizon, n_arms, noise, seed)
+        regret = simulate(s.PROVED.maker(env), env, horizon, seed).regret
+        # Regret only grows, so that it is below the bound between two of these rounds, too.
+        assert (regret[rounds[1:] - 1] <= bounds[:-1]).all()
+        planted = Worse(2, RidgeMap(1, 1), ridge=1.0)
+        planted.worse = 1 - env.best
+        for violating in (RandomPolicy(n_arms), planted):
+            assert simulate(violating, env, horizon, seed).regret[-1] > found.upper

@@ -114,6 +114,40 @@ def test_bounds_by_hand() -> None:
     assert change == pytest.approx(3.0 * distances, rel=1e-12)
 
 
+SMOOTHNESS = st.sampled_from([0.25, 0.5, 1.0])
+GROWING: dict[str, Any] = {
+    "horizon": st.integers(1, 10**6),
+    "neighbors": st.integers(1, 1000),
+    "dim": st.integers(1, 10),
+    "dim_z": st.integers(1, 10),
+    "holder_constant": st.floats(0.0, 10.0),
+    "noise_scale": st.floats(0.0, 10.0),
+}
+
+
+@pytest.mark.parametrize("name", ["horizon", "neighbors", "dim"])
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(data=st.data(), b=SMOOTHNESS)
+def test_the_sum_of_distances_grows_with(name: str, data: st.DataObject, b: float) -> None:
+    known = {each: data.draw(GROWING[each]) for each in ("horizon", "neighbors", "dim")}
+    low, high = sorted([known[name], data.draw(GROWING[name])])
+    less, more = (theory.neighbor_distance_bound(**{**known, name: v}, smoothness=b) for v in (low, high))
+    assert less <= more * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["horizon", "dim_z", "holder_constant", "noise_scale"])
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(data=st.data(), b=SMOOTHNESS, dim_x=st.integers(1, 4))
+def test_the_errors_bound_grows_with(name: str, data: st.DataObject, b: float, dim_x: int) -> None:
+    known = {
+        each: data.draw(GROWING[each]) for each in ("horizon", "dim_z", "holder_constant", "noise_scale")
+    }
+    low, high = sorted([known[name], data.draw(GROWING[name])])
+    rest: Any = {"dim_x": dim_x, "smoothness": b, "delta": 0.1}
+    less, more = (theory.neighbors_error_bound(**{**known, name: v}, **rest) for v in (low, high))
+    assert less <= more * (1.0 + 1e-12)
+
+
 @pytest.mark.parametrize("b", [0.5, 1.0])
 def test_the_errors_bound_has_the_rate(b: float) -> None:
     alpha = theory.holder_rate(b, 2)
