@@ -13,7 +13,7 @@ STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #222; max-width: 46em; margin: 2em auto;
   padding: 0 1.2em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin: 2.2em 0 0.4em; }
-img { width: 100%; max-width: 640px; min-width: 520px; display: block; margin: 0.8em 0; }
+img { width: 100%; max-width: 560px; display: block; margin: 0.8em 0; }
 .answer { border-left: 4px solid #0072b2; padding: 0.2em 1em; font-size: 1.1em; }
 .answer.doubtful { border-color: #d55e00; }
 .objection { border-left: 4px solid #e0a800; padding: 0.1em 1em; margin: 0.8em 0; }
@@ -33,8 +33,7 @@ GLOSSARY = {
     "x": "What is known before the choice.",
     "z": "The follow-up: what is measured after the arm was served. It comes too late for the choice, but it "
     "shows why a reward was high or low.",
-    "phi(x)": "The mean of z given x. poLinUCB, the suggested policy, learns it, and predicts z "
-    "when it chooses.",
+    "phi(x)": "The mean of z given x. poLinUCB learns it, and predicts z when it chooses.",
     "LinUCB(x)": "A policy that ignores follow-ups: what is gained by them is gained over it.",
     "regret": "How much reward was lost, so far, by not serving the best arm in every round. Lower is "
     "better.",
@@ -93,22 +92,22 @@ def _gains(found: "Diagnosis", *, drawn: bool) -> list[str]:
         for name, each in found.gains.items()
     )
     advised = found.helps in ("much", "a little")
-    titles = ("", "z after (rounds)", "reward after (rounds)", "more per round", "regret saved")
+    titles = ("", "z after (rounds)", "reward after (rounds)", "more reward per round", "regret saved")
     head = "".join(f"<th>{title}</th>" for title in titles)
     return [
         f"<h2>What {'is suggested' if advised else 'was tried'}, and what it gains over LinUCB(x)</h2>",
         f"<pre>{escape(found.suggestion)}</pre>",
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>',
         "<p>Both play in worlds made of this log: rows drawn from it with replacement, and what other arms "
-        "would have done by lines fitted to them. Late rewards come after as large a "
-        "part of these rounds as the log's median delay is of its span, or after a quarter of them if the "
-        "log has no times. Intervals are 95%, over worlds and over luck in them.</p>",
+        "would have done by lines fitted to them. Late rewards, and their z, come after as large a part of "
+        "these rounds as the log's median delays are of its span, or, if the log has no times, after a "
+        "quarter and a hundredth of them. Intervals are 95%, over worlds and over luck in them.</p>",
         *([_image("Mean regret of both", picture_of_gains(found.gains))] if drawn else []),
     ]
 
 
 def _image(title: str, drawn: str) -> str:
-    return f'<div class="wide"><img alt="{escape(title)}" src="{drawn}"></div>'
+    return f'<img alt="{escape(title)}" src="{drawn}">'
 
 
 def _texts(about: Mapping[str, Any]) -> dict[str, str]:

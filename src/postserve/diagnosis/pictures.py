@@ -23,16 +23,17 @@ STYLE: Any = {
     "text.parse_math": False,  # names may have dollar signs
 }
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
-WIDTH, ROW = 6.4, 0.42
+WIDTH, ROW = 4.8, 0.42
+"""In inches: a phone shows letters of this size, 10 points, as about 10 pixels."""
 MOST_ROWS = 12
 """More rows than that are left to the JSON file."""
 
 
-def _figure(height: float, columns: int = 1) -> Any:
+def _figure(height: float, panels: int = 1) -> Any:
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(WIDTH, height), layout="constrained")
-    return made, made.subplots(1, columns, squeeze=False)[0]
+    return made, made.subplots(panels, 1, squeeze=False)[:, 0]
 
 
 def _svg(made: Any) -> str:
@@ -122,7 +123,7 @@ def _follows(numbers: Mapping[str, Any]) -> Any:
 
 
 def _sharing(numbers: Mapping[str, Any]) -> Any:
-    titles = {"slopes": "of z, by own slopes of x", "worth": "of the reward, by own weights of z"}
+    titles = {"slopes": "of z, by own\nslopes of x", "worth": "of the reward, by\nown weights of z"}
     shown = [name for name in titles if name in numbers]
     made, (axes,) = _figure(0.9 + ROW * len(shown))
     _intervals(axes, [numbers[name] for name in shown], BLUE, "", 0.0)
@@ -145,7 +146,8 @@ def _lateness(numbers: Mapping[str, Any]) -> Any:
     axes.set_xlabel(f"{unit} after the decision")
     axes.set_ylabel("share that had come")
     axes.set_ylim(0.0, 1.02)
-    axes.legend(loc="lower right")
+    axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+    made.legend(loc="outside upper left", ncols=len(shown))
     return made
 
 
@@ -197,13 +199,14 @@ def picture_of_gains(gains: Mapping[str, Gain]) -> str:
 
     titles = {"now": "z and rewards at once", "late": "rewards late"}
     with mpl.rc_context(STYLE):
-        made, panels = _figure(2.6, len(gains))
+        made, panels = _figure(2.4 * len(gains), len(gains))
         for axes, (name, found) in zip(panels, gains.items(), strict=True):
             for title, colour in ((WITHOUT, GREY), (SUGGESTED, BLUE)):
-                axes.plot(found.rounds, found.curves[title], color=colour, label=title)
+                label = "poLinUCB" if title == SUGGESTED else title
+                axes.plot(found.rounds, found.curves[title], color=colour, label=label)
             axes.set_title(titles[name], fontsize=10)
-            axes.set_xlabel("round")
+            axes.set_ylabel("mean regret so far")
             axes.set_ylim(bottom=0.0)
-        panels[0].set_ylabel("mean regret so far")
+        panels[-1].set_xlabel("round")
         panels[0].legend(loc="upper left")
         return _svg(made)
