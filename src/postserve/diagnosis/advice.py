@@ -48,12 +48,7 @@ def advice(
     if not gains:
         return "No: no column of z is left that came after serving and is not the reward itself."
     now, late = gains["now"], gains["late"]
-    words = {
-        "much": "Yes, much: follow-ups save",
-        "a little": "Yes, a little: follow-ups save",
-        "no": "No: follow-ups save",
-        "unclear": "It cannot be told from this log: follow-ups save",
-    }[helps]
+    words = f"{_answer(helps, gains[deciding(findings)])}: follow-ups save"
     of = f"of the regret of LinUCB(x) in {now.rounds[-1]:,} rounds resampled from this log"
     if_late = f"if rewards come {counted(round(late.reward_delay), 'round')} late"
     if deciding(findings) == "late":
@@ -66,6 +61,16 @@ def advice(
             f"Do not trust this log before its objections are met ({', '.join(grave)}). As it stands: {words}"
         )
     return words
+
+
+def _answer(helps: Verdict, found: Gain) -> str:
+    """The verdict in words that do not say more than its interval."""
+    if helps == "a little" and found.saved >= MUCH:
+        return "Yes, but it cannot be told how much"
+    if helps == "no" and found.saved >= LITTLE:
+        return "Not much, if anything"
+    answers = {"much": "Yes, much", "a little": "Yes, a little", "no": "No"}
+    return answers.get(helps, "It cannot be told from this log")
 
 
 def code(sample: Sample, plan: Plan) -> str:

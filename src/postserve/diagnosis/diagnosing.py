@@ -128,7 +128,7 @@ def _of_columns(sample: Sample, rng: np.random.Generator) -> tuple[list[Finding]
     moved, shared = questions.follows(sample), questions.sharing(sample, features)
     late = questions.lateness(sample)
     findings = [questions.worth(sample), predictable, moved, shared, late]
-    own = bool(moved.numbers["follows"] or shared.numbers["own_slopes"])
+    own = bool(moved.numbers["follows"] or moved.numbers["may_follow"] or shared.numbers["own_slopes"])
     plan = Plan(features, own, "hybrid" if own and not shared.numbers["own_worth"] else "disjoint")
     delays = {"now": (0.0, 0.0), "late": _late_rounds(late.numbers, horizon_of(sample))}
     return findings, gains(sample, plan, delays, rng), code(sample, plan)

@@ -1,9 +1,10 @@
 """What follow-ups would gain: policies play against each other in rounds resampled from the log.
 
-A world is made from rows drawn from the log with replacement. Lines are fitted to them, shrunk towards what
-the arms share, for z in the features of x and for the reward in (x, z). A round is one of the rows: its x,
-what the lines say for every arm, and the row's own residuals of z and of the reward; for the arm that was
-served, that is what happened. The spread over worlds is what the log leaves open.
+A world is made from rows drawn from the log with replacement, those with equal x together. Lines are fitted
+to them, shrunk towards what the arms share, for z in the features of x and for the reward in (x, z). A round
+is one of the rows: its x, what the lines say for every arm, and the row's own residuals of z and of the
+reward; for the arm that was served, that is what happened. The spread over worlds is what the log leaves
+open.
 """
 
 import math
@@ -56,7 +57,8 @@ class Gain(NamedTuple):
     @property
     def share(self) -> str:
         """The share saved, with its interval, in words."""
-        return percent(self.saved, self.saved_low, self.saved_high)
+        words = percent(self.saved, self.saved_low, self.saved_high)
+        return words if self.saved >= 0.005 else f"nothing ({words})"
 
 
 class Plan(NamedTuple):
@@ -101,7 +103,7 @@ class Resampled:
 
 def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.Generator) -> Resampled:
     """A world from complete rows, drawn with replacement; without `own`, all arms have one phi."""
-    rows = rng.choice(np.flatnonzero(sample.complete), size=int(sample.complete.sum()))
+    rows = _drawn(sample, rng)
     rounds, n_arms = sample.rounds, sample.rounds.n_arms
     x, z, arms, f = rounds.x[rows], rounds.z[rows], rounds.arms[rows], features[rows]
     of_z = [
@@ -118,6 +120,14 @@ def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.G
     z_left = z - phi[at, arms]
     reward_left = rounds.rewards[rows] - means[at, arms] - (z_left * beta[arms]).sum(axis=1)
     return Resampled(x, phi, means, beta, (z_left, reward_left))
+
+
+def _drawn(sample: Sample, rng: np.random.Generator) -> IntArray:
+    """Complete rows, drawn with replacement, those of one group together."""
+    complete = np.flatnonzero(sample.complete)
+    _, at, counts = np.unique(sample.rows.take(complete).groups, return_inverse=True, return_counts=True)
+    of_group = np.split(complete[np.argsort(at, kind="stable")], counts.cumsum()[:-1])
+    return np.concatenate([of_group[i] for i in rng.integers(len(counts), size=len(counts))])
 
 
 def fit_lines(inputs: FloatArray, arms: IntArray, targets: FloatArray, n_arms: int) -> FloatArray:

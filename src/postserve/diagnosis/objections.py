@@ -5,18 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from postserve.diagnosis.findings import Objection, listed
-from postserve.diagnosis.predicting import (
-    Share,
-    beyond_chance,
-    deviations,
-    difference,
-    held_out,
-    held_out_means,
-    line,
-    share,
-)
+from postserve.diagnosis.predicting import FOLDS, Rows, Share, beyond_chance, deviations, line
 from postserve.diagnosis.sample import Sample
-from postserve.types import BoolArray, FloatArray
+from postserve.types import BoolArray, FloatArray, IntArray
 
 COPY = 0.98
 """A column that alone explains so much of the reward is the reward."""
@@ -59,7 +50,7 @@ def known_before(sample: Sample) -> BoolArray:
     """The columns of z that were known before an arm was served: lines in x."""
     rows = sample.has_z
     x, z = sample.rounds.x[rows], sample.rounds.z[rows]
-    whole, left = deviations(z) ** 2, held_out(line, x, z).mean(axis=0)
+    whole, left = deviations(z) ** 2, sample.rows.take(rows).held_out(line, x, z).mean(axis=0)
     varies = whole > 0.0  # a constant says nothing, early or late
     return np.asarray(varies & (1.0 - left / np.where(varies, whole, 1.0) >= KNOWN))
 
@@ -116,7 +107,7 @@ def drift(sample: Sample) -> Iterator[Objection]:
         "the reward": (_own_lines(sample), rounds.rewards[:, None], sample.has_reward),
     }
     for name, (columns, values, there) in targets.items():
-        lost = _loss_of_past(columns[there], values[there], rounds.arms[there])
+        lost = _loss_of_past(columns[there], values[there], rounds.arms[there], sample.rows.take(there))
         if lost is not None and lost.low > 0.0 and lost.value >= DRIFT:
             yield Objection(
                 "drift",
@@ -134,16 +125,16 @@ def _own_lines(sample: Sample) -> FloatArray:
     )
 
 
-def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: np.ndarray) -> Share | None:
+def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: IntArray, rows: Rows) -> Share | None:
     half = len(inputs) // 2
     if half < 100:
         return None
-    late, arms = targets[half:], arms[half:]
+    late, arms, rows = targets[half:], arms[half:], rows.take(slice(half, None))
     past = line().fit(inputs[:half], np.squeeze(targets[:half]))
     by_past = (late - past.predict(inputs[half:]).reshape(late.shape)) ** 2
-    by_present = held_out(line, inputs[half:], late)
-    whole = held_out_means(late, arms)
-    found = difference(by_past.sum(axis=1), by_present.sum(axis=1), whole.sum(axis=1))
+    by_present = rows.held_out(line, inputs[half:], late)
+    whole = rows.held_out_means(late, arms)
+    found = rows.difference(by_past.sum(axis=1), by_present.sum(axis=1), whole.sum(axis=1))
     return Share(
         found.value, found.error * 1.5
     )  # two targets are looked at, and a false alarm costs an answer
@@ -167,12 +158,13 @@ def selection(sample: Sample) -> Iterator[Objection]:
         if np.count_nonzero(own) < 30:
             continue
         terms = (own / rounds.propensities - could_serve[:, arm])[:, None] * x
-        squares = terms**2  # around the mean that there is if all is well, which is 0
+        squares = sample.rows.squares(terms)  # around the mean that there is if all is well, which is 0
         if rounds.all_propensities is not None:  # their expectation: rare draws may not have happened
             p = rounds.all_propensities[:, arm]
             variances = np.where(p > 0.0, 1.0 - p, 0.0) / np.where(p > 0.0, p, 1.0)
-            squares = np.where(np.isnan(p)[:, None], squares, variances[:, None] * x**2)
-        error = np.sqrt(squares.mean(axis=0) / len(x))
+            expected = np.where(np.isnan(p)[:, None], terms**2, variances[:, None] * x**2).sum(axis=0)
+            squares = expected * np.maximum(1.0, squares / np.maximum((terms**2).sum(axis=0), 1e-300))
+        error = np.sqrt(squares) / len(x)
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)
         if scores.max() > largest:
@@ -191,41 +183,52 @@ def selection(sample: Sample) -> Iterator[Objection]:
 
 def missing(sample: Sample) -> Iterator[Objection]:
     """Whether the rounds without z or reward are like the others."""
-    rounds = sample.rounds
-    old = _old_enough(sample)
-    came = sample.has_reward[old]
-    if 0.01 < came.mean() < 0.99:
-        z = np.nan_to_num(rounds.z[old], nan=0.0)
-        marks = (~sample.has_z[old]).astype(float)[:, None]
-        inputs = np.hstack([rounds.x[old], z, marks, sample.columns[old]])
-        told = _told(inputs, came)
-        if told.low > 0.0 and told.value > DRIFT / 2:
+    rounds, old = sample.rounds, _old_enough(sample)
+    z_and_arms = np.hstack([np.nan_to_num(rounds.z, nan=0.0), sample.columns])
+    lost = "have neither z nor a reward", np.hstack([rounds.x, sample.columns]), "x and the arm"
+    unpaid = "with z have no reward", np.hstack([rounds.x, z_and_arms]), "x, z and the arm"
+    came = sample.has_z | sample.has_reward
+    for (what, inputs, names), among, there in (
+        (lost, old, came),
+        (unpaid, old & sample.has_z, sample.has_reward),
+    ):
+        told = _told(sample, among, there, inputs)
+        if told is not None and told.low > 0.0 and told.value > DRIFT / 2:
             yield Objection(
                 "missing",
                 False,
-                f"{1 - came.mean():.0%} of rewards are missing, and not at random: x, z and the arm explain "
-                f"{told} of the variance of being missing. "
-                "Evaluate with dr_followups, which takes care of what x and z tell.",
+                f"{1 - there[among].mean():.0%} of rounds {what}, and not at random: {names} explain {told} "
+                "of the variance of that. Evaluate with dr_followups, which takes care of what they tell.",
             )
-    late = sample.has_reward
-    there = sample.has_z[late]
-    if 0.01 < there.mean() < 0.99:
-        inputs = np.hstack([rounds.rewards[late, None], sample.columns[late]])
-        told = _told(inputs, there)
-        if told.low > 0.0 and told.value > DRIFT:
-            yield Objection(
-                "selected",
-                True,
-                f"{1 - there.mean():.0%} of z are missing, and the reward explains {told} of the variance "
-                "of being missing: z is there because of what followed it. Rounds with z are not like rounds "
-                "without.",
-            )
+    before = _own_lines(sample)
+    told = _told(
+        sample, sample.has_reward, sample.has_z, np.hstack([before, rounds.rewards[:, None]]), before
+    )
+    if told is not None and told.low > 0.0 and told.value > DRIFT:
+        lacking = 1.0 - sample.has_z[sample.has_reward].mean()
+        yield Objection(
+            "selected",
+            True,
+            f"{lacking:.0%} of rounds with a reward have no z, and the reward explains {told} of the "
+            "variance of that beyond x and the arm: z is there because of what followed it. Rounds with z "
+            "are not like rounds without.",
+        )
 
 
-def _told(inputs: FloatArray, came: BoolArray) -> Share:
-    values = came.astype(float)[:, None]
-    left = held_out(line, inputs, values)[:, 0]
-    return share(left, held_out_means(values, np.zeros(len(values), dtype=np.int64))[:, 0])
+def _told(
+    sample: Sample,
+    among: BoolArray,
+    there: BoolArray,
+    inputs: FloatArray,
+    beyond: FloatArray | None = None,
+) -> Share | None:
+    """How much of the variance of being there inputs explain, beyond others; None if hardly any are not."""
+    values, rows = there[among].astype(float)[:, None], sample.rows.take(among)
+    if not (len(values) >= FOLDS and 0.01 < values.mean() < 0.99):
+        return None
+    whole = rows.held_out_means(values)[:, 0]
+    without = whole if beyond is None else rows.held_out(line, beyond[among], values)[:, 0]
+    return rows.difference(without, rows.held_out(line, inputs[among], values)[:, 0], whole)
 
 
 def _old_enough(sample: Sample) -> BoolArray:
@@ -244,12 +247,12 @@ def support(sample: Sample) -> Iterator[Objection]:
     served = np.bincount(rounds.arms[sample.complete], minlength=rounds.n_arms)
     scarce = [name for name, n in zip(rounds.arm_names, served, strict=True) if n < needed]
     if scarce:
-        have = "has" if len(scarce) == 1 else "have"
+        have, them = ("has", "it") if len(scarce) == 1 else ("have", "them")
         yield Objection(
             "support",
             len(scarce) > rounds.n_arms / 2,
             f"{len(scarce)} of {rounds.n_arms} arms {have} fewer than {needed} complete rounds in the sample "
-            f"({listed(scarce)}): the log says little of them.",
+            f"({listed(scarce)}): the log says little of {them}.",
         )
     others = 1 if rounds.eligible is None else rounds.eligible.sum(axis=1) - 1
     certain = float(np.mean((rounds.propensities >= 1.0) & (others > 0)))

@@ -9,23 +9,24 @@ from postserve.diagnosis.findings import Finding, counted, unit_of
 from postserve.diagnosis.predicting import (
     MOST_COLUMNS,
     MOST_FOREST_ROWS,
+    PERHAPS,
+    WIDTH,
+    Rows,
     Share,
     beyond_chance,
     deviations,
-    difference,
     forest,
-    held_out,
-    held_out_means,
     line,
     more,
     products,
-    share,
 )
 from postserve.diagnosis.sample import Sample
 from postserve.types import FloatArray, IntArray
 
 MATERIAL = 0.02
 """Smaller shares of a variance make no difference to a policy, however certain they are."""
+LARGE = 0.5
+"""A difference between arms of so many deviations of z may not be left open."""
 FEW = 30
 """Of an arm with fewer rounds nothing is said."""
 
@@ -53,17 +54,19 @@ def predictability(sample: Sample) -> Finding:
     there = sample.has_z
     x, arms = sample.rounds.x[there], sample.rounds.arms[there]
     z = _spread(_around_arms(sample.rounds.z[there], arms))
-    of_means = held_out_means(z, np.zeros_like(arms))
+    rows = sample.rows.take(there)
+    of_means = rows.held_out_means(z)
     errors = {
-        name: held_out(line, rows, z)
-        for name, rows in ((name, rows_of(name, x)) for name in ("line", *BENT))
-        if rows.shape[1] <= MOST_COLUMNS or name == "line"
+        name: rows.held_out(line, columns, z)
+        for name, columns in ((name, rows_of(name, x)) for name in ("line", *BENT))
+        if columns.shape[1] <= MOST_COLUMNS or name == "line"
     }
     few = slice(None, None, max(1, -(-len(x) // MOST_FOREST_ROWS)))
-    by_forest, of_forest = held_out(forest, x[few], z[few]), held_out_means(z[few], np.zeros_like(arms[few]))
+    some = rows.take(few)
+    by_forest, of_forest = some.held_out(forest, x[few], z[few]), some.held_out_means(z[few])
     whole = of_means.sum(axis=1)
     bends = {
-        name: difference(errors["line"].sum(axis=1), errors[name].sum(axis=1), whole)
+        name: rows.difference(errors["line"].sum(axis=1), errors[name].sum(axis=1), whole)
         for name in errors
         if name != "line"
     }
@@ -72,18 +75,18 @@ def predictability(sample: Sample) -> Finding:
     )
     columns = {
         name: {
-            "line": share(errors["line"][:, j], of_means[:, j]).numbers(),
+            "line": rows.share(errors["line"][:, j], of_means[:, j]).numbers(),
             "flexible": max(
-                (share(errors[kind][:, j], of_means[:, j]) for kind in bends),
-                default=share(by_forest[:, j], of_forest[:, j]),
+                (rows.share(errors[kind][:, j], of_means[:, j]) for kind in bends),
+                default=some.share(by_forest[:, j], of_forest[:, j]),
             ).numbers(),
-            "forest": share(by_forest[:, j], of_forest[:, j]).numbers(),
+            "forest": some.share(by_forest[:, j], of_forest[:, j]).numbers(),
         }
         for j, name in enumerate(sample.rounds.z_names)
     }
-    total = share(errors["line"].sum(axis=1), whole)
-    best = share(errors[chosen].sum(axis=1), whole)
-    rough = difference(errors[chosen][few].sum(axis=1), by_forest.sum(axis=1), of_forest.sum(axis=1))
+    total = rows.share(errors["line"].sum(axis=1), whole)
+    best = rows.share(errors[chosen].sum(axis=1), whole)
+    rough = some.difference(errors[chosen][few].sum(axis=1), by_forest.sum(axis=1), of_forest.sum(axis=1))
     words = f"A line in x explains {total} of z beyond the arms' means"
     if chosen == "line":
         words += ", and curves explain no more: phi is a line, so expect a gain in variance only."
@@ -111,20 +114,22 @@ def worth(sample: Sample) -> Finding:
     """How much of each arm's reward z explains beyond x."""
     there, rounds = sample.complete, sample.rounds
     x, z, arms, rewards = rounds.x[there], rounds.z[there], rounds.arms[there], rounds.rewards[there, None]
+    rows = sample.rows.take(there)
     per_arm, kept = {}, []
     for arm, name in enumerate(rounds.arm_names):
         own = arms == arm
         if np.count_nonzero(own) < max(FEW, 2 * (rounds.dim_x + rounds.dim_z)):
             continue
-        of_mean = held_out_means(rewards[own], arms[own])[:, 0]
-        by_x = held_out(line, x[own], rewards[own])[:, 0]
-        by_both = held_out(line, np.hstack([x[own], z[own]]), rewards[own])[:, 0]
-        kept.append((by_x, by_both, of_mean))
+        mine = rows.take(own)
+        of_mean = mine.held_out_means(rewards[own])[:, 0]
+        by_x = mine.held_out(line, x[own], rewards[own])[:, 0]
+        by_both = mine.held_out(line, np.hstack([x[own], z[own]]), rewards[own])[:, 0]
+        kept.append((by_x, by_both, of_mean, mine.groups))
         per_arm[name] = {
             "rounds": int(own.sum()),
-            "x": share(by_x, of_mean).numbers(),
-            "x and z": share(by_both, of_mean).numbers(),
-            "beyond": difference(by_x, by_both, of_mean).numbers(),
+            "x": mine.share(by_x, of_mean).numbers(),
+            "x and z": mine.share(by_both, of_mean).numbers(),
+            "beyond": mine.difference(by_x, by_both, of_mean).numbers(),
         }
     if not kept:
         return Finding(
@@ -133,8 +138,8 @@ def worth(sample: Sample) -> Finding:
             "No arm has enough rounds to tell.",
             {"arms": {}, "beyond": Share(0.0, np.inf).numbers()},
         )
-    by_x, by_both, of_mean = (np.concatenate(each) for each in zip(*kept, strict=True))
-    beyond, alone = difference(by_x, by_both, of_mean), share(by_x, of_mean)
+    by_x, by_both, of_mean, groups = (np.concatenate(each) for each in zip(*kept, strict=True))
+    beyond, alone = Rows(groups).difference(by_x, by_both, of_mean), Rows(groups).share(by_x, of_mean)
     words = f"x explains {alone} of the reward beyond the arms' means, and z {beyond} more."
     if beyond.high < MATERIAL:
         words = f"No: beyond x, z explains {beyond} of the reward. There is nothing to gain from it."
@@ -165,42 +170,58 @@ def follows(sample: Sample) -> Finding:
         own, not_own = either & (arms == arm), either & (arms != arm)
         if min(np.count_nonzero(own), np.count_nonzero(not_own)) < FEW:
             continue
-        mean, error = _mean_and_error(z[own], weights[own])
-        rest, error_of_rest = _mean_and_error(z[not_own], weights[not_own] / others[not_own])
-        errors[name] = float(np.hypot(error, error_of_rest))
-        scores = np.abs(mean - rest) / errors[name]
+        shares = np.where(own, weights, 0.0) / weights[own].sum()
+        of_rest = np.where(not_own, weights / np.maximum(others, 1), 0.0)
+        off, errors[name] = _contrast(z, shares, of_rest / of_rest.sum(), sample.rows.take(there))
+        scores = np.abs(off) / errors[name]
         tests += len(scores)
         for j, column in enumerate(rounds.z_names):
-            differs[column][name] = float(mean[j] - rest[j])
+            differs[column][name] = float(off[j])
         if scores.max() > worst:
             worst, which = float(scores.max()), (rounds.z_names[int(scores.argmax())], name)
-    largest = max((abs(off) for each in differs.values() for off in each.values()), default=0.0)
-    moved = tests > 0 and worst > beyond_chance(tests)
-    if tests:
-        words = (
-            f"No: the largest of {counted(tests, 'difference')} between an arm and the others is {worst:.1f} "
-            f"standard errors; more than {beyond_chance(tests):.1f} would be beyond chance. One phi will do."
-        )
-    else:
+    widest = [abs(off) + WIDTH * errors[name] for each in differs.values() for name, off in each.items()]
+    largest, moved = max(widest, default=0.0), tests > 0 and worst > beyond_chance(tests)
+    perhaps = tests > 0 and not moved and (worst > beyond_chance(tests, PERHAPS) or largest > LARGE)
+    far = (
+        f"the largest of {counted(tests, 'difference')} between an arm and the others is {worst:.1f} "
+        f"standard errors, and none is beyond {largest:.2f} standard deviations of z, by 95% intervals."
+    )
+    if not tests:
         words = f"It cannot be told: no arm has {FEW} rounds in which others could be served too."
-    if moved:
+    elif moved:
         words = (
-            f"Yes: {which[0]} after arm {which[1]!r} differs from {which[0]} after other arms by {worst:.0f} "
-            f"standard errors; the largest difference is {largest:.2f} standard deviations of z. Each arm "
-            "needs its own phi (HybridMap)."
+            f"Yes: {which[0]} after arm {which[1]!r} differs from {which[0]} after other arms; {far} Each "
+            "arm needs a level of its own, at least (HybridMap)."
         )
+    elif perhaps:
+        words = f"It cannot be told: {far} A HybridMap is the safe choice."
+    else:
+        words = f"No: {far} One phi will do."
     return Finding(
         "follows",
         "Does z follow the arm?",
         words,
-        {"differences": differs, "errors": errors, "largest_score": worst, "follows": moved},
+        {
+            "differences": differs,
+            "errors": errors,
+            "largest_score": worst,
+            "follows": moved,
+            "may_follow": perhaps,
+        },
     )
 
 
-def _mean_and_error(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
-    """The mean of columns with deviation 1, and its error: their own deviations are noisy in few rows."""
-    weights = weights / weights.sum()
-    return weights @ values, float(np.sqrt(weights @ weights))
+def _contrast(z: FloatArray, own: FloatArray, rest: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
+    """An arm's mean less that of the others, of columns with deviation 1, and its error.
+
+    The error takes this deviation, since those of few rows are noisy, but for what rows of one group share.
+    """
+    means, rest_means = own @ z, rest @ z
+    error = float(np.sqrt(own @ own + rest @ rest))
+    parts = own[:, None] * (z - means) - rest[:, None] * (z - rest_means)
+    alone, together = (parts**2).sum(axis=0), rows.squares(parts)
+    wider = float(np.sqrt(np.mean(together / np.where(alone > 0.0, alone, 1.0))))
+    return means - rest_means, error * max(1.0, wider)
 
 
 def sharing(sample: Sample, features: str) -> Finding:
@@ -211,26 +232,28 @@ def sharing(sample: Sample, features: str) -> Finding:
     numbers = {}
     if rows.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
         z = _spread(rounds.z[there])
-        whole = held_out_means(z, rounds.arms[there]).sum(axis=1)
-        one = held_out(line, np.hstack([rows, indicators]), z).sum(axis=1)
-        own = held_out(line, products(indicators, rows), z).sum(axis=1)
-        numbers["slopes"] = difference(one, own, whole)
+        held = sample.rows.take(there)
+        whole = held.held_out_means(z, rounds.arms[there]).sum(axis=1)
+        one = held.held_out(line, np.hstack([rows, indicators]), z).sum(axis=1)
+        own = held.held_out(line, products(indicators, rows), z).sum(axis=1)
+        numbers["slopes"] = held.difference(one, own, whole)
     there = sample.complete
     u, indicators = _spread(np.hstack([rounds.x, rounds.z])[there]), sample.columns[there]
     if u.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
         rewards = rounds.rewards[there, None]
-        whole = held_out_means(rewards, rounds.arms[there])[:, 0]
+        held = sample.rows.take(there)
+        whole = held.held_out_means(rewards, rounds.arms[there])[:, 0]
         x_own = products(indicators, u[:, : rounds.dim_x])
         z_part = u[:, rounds.dim_x :]
-        one = held_out(line, np.hstack([x_own, z_part]), rewards)[:, 0]
-        own = held_out(line, np.hstack([x_own, products(indicators, z_part)]), rewards)[:, 0]
-        numbers["worth"] = difference(one, own, whole)
+        one = held.held_out(line, np.hstack([x_own, z_part]), rewards)[:, 0]
+        own = held.held_out(line, np.hstack([x_own, products(indicators, z_part)]), rewards)[:, 0]
+        numbers["worth"] = held.difference(one, own, whole)
     parts = []
     if "slopes" in numbers:
         own_slopes = is_material(numbers["slopes"])
         parts.append(
             f"Own slopes of each arm explain {more(numbers['slopes'])} of z than common ones: "
-            f"{'arms differ in how x makes z' if own_slopes else 'arms share how x makes z'}."
+            f"{'x moves z differently after each arm' if own_slopes else 'x moves z alike after all arms'}."
         )
     if "worth" in numbers:
         own_worth = is_material(numbers["worth"])
