@@ -68,7 +68,8 @@ def test_the_picture_of_differences_names_arms_and_has_intervals() -> None:
     assert names == [f"{z} after {arm}" for z in ("z0", "z1") for arm in log.arm_names]
     (whiskers,) = axes.collections
     widths = [segment[1, 0] - segment[0, 0] for segment in whiskers.get_segments()]
-    np.testing.assert_allclose(widths, 2 * 1.96 * np.tile(list(errors.values()), 2))
+    expected = [error for of_arms in errors.values() for error in of_arms.values()]
+    np.testing.assert_allclose(widths, 2 * 1.96 * np.array(expected))
 
 
 def test_z_of_arms_that_are_eligible_at_other_x() -> None:
@@ -379,12 +380,38 @@ def test_a_page_that_says_no_does_not_suggest_follow_ups(tmp_path: Path) -> None
 
 def test_no_more_than_all_regret_is_saved() -> None:
     runs = np.repeat(np.arange(1.0, 9.0)[:, None], 9, axis=1)  # worlds differ much: intervals are wide
-    curves = {gains.WITHOUT: runs[:, :, None], gains.SUGGESTED: np.zeros((8, 9, 1))}
+    ours = np.where(runs < 8.0, 0.0, runs / 2.0)
+    curves = {gains.WITHOUT: runs[:, :, None], gains.SUGGESTED: ours[:, :, None]}
     found = gains._gain(curves, np.array([10]), (0.0, 0.0))
-    assert found.high > found.value == pytest.approx(runs.mean() / 10)
-    assert (found.saved, found.saved_high) == (1.0, 1.0)
-    assert found.share.startswith("100% [")
+    assert found.high > found.value == pytest.approx((runs - ours).mean() / 10)
+    assert found.saved == pytest.approx(32.0 / 36.0)
+    assert found.saved_high == 1.0
+    assert found.share.startswith("89% [")
     assert found.share.endswith(", 100%]")
+
+
+def test_a_share_that_is_the_same_in_every_world_is_known() -> None:
+    """Gains differ as much as what can be lost does."""
+    runs = np.repeat(np.arange(1.0, 9.0)[:, None], 9, axis=1)
+    found = gains._gain(
+        {gains.WITHOUT: runs[:, :, None], gains.SUGGESTED: runs[:, :, None] / 2}, np.array([10]), (0.0, 0.0)
+    )
+    assert found.high - found.low > 0.2
+    assert (found.saved_low, found.saved, found.saved_high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_intervals_of_a_share_hold_it() -> None:
+    """2,000 logs whose share is around 0.3, with 8 worlds each whose shares are as far around the log's."""
+    rng, held = np.random.default_rng(0), 0
+    lost = rng.gamma(9.0, size=(2000, 8, 1, 1)) * np.ones((1, 1, 9, 1))
+    noise = 0.5 * rng.normal(size=(2, *lost.shape))
+    of_log = 0.3 + 0.1 * rng.normal(size=(2000, 1, 1, 1))
+    saved = lost * (of_log + 0.1 * rng.normal(size=(2000, 8, 1, 1)))
+    for one, off, gained in zip(lost, noise.swapaxes(0, 1), saved, strict=True):
+        curves = {gains.WITHOUT: one + off[0], gains.SUGGESTED: one - gained + off[1]}
+        found = gains._gain(curves, np.array([1]), (0.0, 0.0))
+        held += found.saved_low <= 0.3 <= found.saved_high
+    assert 0.92 < held / 2000 < 0.98
 
 
 def test_runs_are_added_until_the_share_is_known_well_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +422,7 @@ def test_runs_are_added_until_the_share_is_known_well_enough(monkeypatch: pytest
     def simulate(policy: Any, world: Any, horizon: int, seed: int, **delays: float) -> Any:
         played.append((type(policy).__name__, seed, *delays.values()))
         luck = np.random.default_rng(seed).random() if delays["z_delay"] else 0.5
-        return SimpleNamespace(regret=np.full(horizon, luck if isinstance(policy, LinUCB) else 0.0))
+        return SimpleNamespace(regret=np.full(horizon, 1.0 if isinstance(policy, LinUCB) else luck))
 
     monkeypatch.setattr(gains, "simulate", simulate)
     rng = np.random.default_rng(0)

@@ -102,8 +102,8 @@ def diagnose(log: DecisionLog | LoggedRounds, *, rows: int = ROWS, seed: int = 0
     whole = take_sample(log, integer("rows", rows, least=1), rng)
     copies, known = against.copies_of_reward(whole), against.known_before(whole)
     raised = [*against.leaks(whole, copies, known), *against.times(whole), *against.selection(whole)]
-    raised += [*against.drift(whole), *against.missing(whole), *against.support(whole)]
-    raised += against.collinearity(whole)
+    raised += [*against.repetition(whole), *against.drift(whole), *against.missing(whole)]
+    raised += [*against.support(whole), *against.collinearity(whole)]
     left: BoolArray = ~(copies | known)
     findings, found, suggestion = _of_columns(whole.with_z(left), rng) if left.any() else ([], {}, "")
     helps = verdict(findings, found)

@@ -1,10 +1,9 @@
 """What follow-ups would gain: policies play against each other in rounds resampled from the log.
 
-A world is made from rows drawn from the log with replacement, those with equal x together. Lines are fitted
-to them, shrunk towards what the arms share, for z in the features of x and for the reward in (x, z). A round
-is one of the rows: its x, what the lines say for every arm, and the row's own residuals of z and of the
-reward; for the arm that was served, that is what happened. The spread over worlds is what the log leaves
-open.
+A world is made from rows drawn from the log with replacement. Lines are fitted to them, shrunk towards what
+the arms share, for z in the features of x and for the reward in (x, z). A round is one of the rows: its x,
+what the lines say for every arm, and the row's own residuals of z and of the reward; for the arm that was
+served, that is what happened. The spread over worlds is what the log leaves open.
 """
 
 import math
@@ -103,7 +102,7 @@ class Resampled:
 
 def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.Generator) -> Resampled:
     """A world from complete rows, drawn with replacement; without `own`, all arms have one phi."""
-    rows = _drawn(sample, rng)
+    rows = rng.choice(np.flatnonzero(sample.complete), size=int(sample.complete.sum()))
     rounds, n_arms = sample.rounds, sample.rounds.n_arms
     x, z, arms, f = rounds.x[rows], rounds.z[rows], rounds.arms[rows], features[rows]
     of_z = [
@@ -120,14 +119,6 @@ def make_world(sample: Sample, features: FloatArray, own: bool, rng: np.random.G
     z_left = z - phi[at, arms]
     reward_left = rounds.rewards[rows] - means[at, arms] - (z_left * beta[arms]).sum(axis=1)
     return Resampled(x, phi, means, beta, (z_left, reward_left))
-
-
-def _drawn(sample: Sample, rng: np.random.Generator) -> IntArray:
-    """Complete rows, drawn with replacement, those of one group together."""
-    complete = np.flatnonzero(sample.complete)
-    _, at, counts = np.unique(sample.rows.take(complete).groups, return_inverse=True, return_counts=True)
-    of_group = np.split(complete[np.argsort(at, kind="stable")], counts.cumsum()[:-1])
-    return np.concatenate([of_group[i] for i in rng.integers(len(counts), size=len(counts))])
 
 
 def fit_lines(inputs: FloatArray, arms: IntArray, targets: FloatArray, n_arms: int) -> FloatArray:
@@ -209,11 +200,13 @@ def gains(
 
 def _gain(curves: dict[str, FloatArray], at: IntArray, delays: tuple[float, float]) -> Gain:
     """From curves of shape (worlds, runs, points)."""
-    ends = {name: each[:, :, -1] for name, each in curves.items()}
-    value, low, high = _interval((ends[WITHOUT] - ends[SUGGESTED]) / at[-1])
-    lost = float(ends[WITHOUT].mean()) / at[-1]
-    # Regret is at least 0, so that no more than all of it can be saved.
-    saved = [min(each / lost, 1.0) if lost > 0.0 else 0.0 for each in (value, low, high)]
+    lost, ours = (curves[name][:, :, -1] / at[-1] for name in (WITHOUT, SUGGESTED))
+    value, low, high = _interval(lost - ours)
+    saved, all_lost = [0.0, 0.0, 0.0], float(lost.mean())
+    if all_lost > 0.0:  # a ratio of means: its error is that of what it leaves of both
+        share = value / all_lost
+        _, below, above = _interval((lost - ours - share * lost) / all_lost)
+        saved = [min(share + off, 1.0) for off in (0.0, below, above)]  # regret is at least 0
     means = {name: np.mean(each, axis=(0, 1)).tolist() for name, each in curves.items()}
     return Gain(value, low, high, saved[0], saved[1], saved[2], delays[0], delays[1], at.tolist(), means)
 

@@ -5,7 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from postserve.diagnosis.findings import Objection, listed
-from postserve.diagnosis.predicting import FOLDS, Rows, Share, beyond_chance, deviations, line
+from postserve.diagnosis.predicting import (
+    FOLDS,
+    Share,
+    beyond_chance,
+    deviations,
+    difference,
+    held_out,
+    held_out_means,
+    line,
+)
 from postserve.diagnosis.sample import Sample
 from postserve.types import BoolArray, FloatArray, IntArray
 
@@ -21,6 +30,10 @@ EARLY = 0.01
 """The least share of rounds in which something came before its decision that is worth a word."""
 RARE = 0.01
 """Propensities below make a value noisy."""
+COPIES = 0.01
+"""The least share of rounds that are there already that is worth a word."""
+TELLING = 0.9
+"""A column tells rounds apart if so large a share of different rounds have a value of their own in it."""
 
 
 def copies_of_reward(sample: Sample) -> BoolArray:
@@ -50,7 +63,7 @@ def known_before(sample: Sample) -> BoolArray:
     """The columns of z that were known before an arm was served: lines in x."""
     rows = sample.has_z
     x, z = sample.rounds.x[rows], sample.rounds.z[rows]
-    whole, left = deviations(z) ** 2, sample.rows.take(rows).held_out(line, x, z).mean(axis=0)
+    whole, left = deviations(z) ** 2, held_out(line, x, z).mean(axis=0)
     varies = whole > 0.0  # a constant says nothing, early or late
     return np.asarray(varies & (1.0 - left / np.where(varies, whole, 1.0) >= KNOWN))
 
@@ -97,6 +110,25 @@ def _share_early(delays: FloatArray) -> float:
     return float(np.mean(known < 0.0)) if len(known) else 0.0
 
 
+def repetition(sample: Sample) -> Iterator[Objection]:
+    """Whether rounds are in the log more than once.
+
+    Rounds of categories may agree by chance; those with a number that hardly two other rounds share do not.
+    """
+    rounds, kept = sample.rounds, sample.complete
+    rows = np.column_stack([rounds.x, rounds.z, rounds.rewards, rounds.arms])[kept]
+    different = np.unique(rows, axis=0)
+    copies = 1.0 - len(different) / len(rows)
+    telling = max(len(np.unique(column)) for column in different.T) / len(different)
+    if copies >= COPIES and telling >= TELLING:
+        yield Objection(
+            "repeated",
+            True,
+            f"{copies:.0%} of complete rounds are copies of others: the same x, arm, z and reward. What was "
+            "held out has been learnt from, and intervals are too narrow. Log each round once.",
+        )
+
+
 def drift(sample: Sample) -> Iterator[Objection]:
     """Whether what the first half of the log teaches still holds in the second."""
     rounds = sample.rounds
@@ -107,7 +139,7 @@ def drift(sample: Sample) -> Iterator[Objection]:
         "the reward": (_own_lines(sample), rounds.rewards[:, None], sample.has_reward),
     }
     for name, (columns, values, there) in targets.items():
-        lost = _loss_of_past(columns[there], values[there], rounds.arms[there], sample.rows.take(there))
+        lost = _loss_of_past(columns[there], values[there], rounds.arms[there])
         if lost is not None and lost.low > 0.0 and lost.value >= DRIFT:
             yield Objection(
                 "drift",
@@ -125,16 +157,16 @@ def _own_lines(sample: Sample) -> FloatArray:
     )
 
 
-def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: IntArray, rows: Rows) -> Share | None:
+def _loss_of_past(inputs: FloatArray, targets: FloatArray, arms: IntArray) -> Share | None:
     half = len(inputs) // 2
     if half < 100:
         return None
-    late, arms, rows = targets[half:], arms[half:], rows.take(slice(half, None))
+    late, arms = targets[half:], arms[half:]
     past = line().fit(inputs[:half], np.squeeze(targets[:half]))
     by_past = (late - past.predict(inputs[half:]).reshape(late.shape)) ** 2
-    by_present = rows.held_out(line, inputs[half:], late)
-    whole = rows.held_out_means(late, arms)
-    found = rows.difference(by_past.sum(axis=1), by_present.sum(axis=1), whole.sum(axis=1))
+    by_present = held_out(line, inputs[half:], late)
+    whole = held_out_means(late, arms)
+    found = difference(by_past.sum(axis=1), by_present.sum(axis=1), whole.sum(axis=1))
     return Share(
         found.value, found.error * 1.5
     )  # two targets are looked at, and a false alarm costs an answer
@@ -158,13 +190,12 @@ def selection(sample: Sample) -> Iterator[Objection]:
         if np.count_nonzero(own) < 30:
             continue
         terms = (own / rounds.propensities - could_serve[:, arm])[:, None] * x
-        squares = sample.rows.squares(terms)  # around the mean that there is if all is well, which is 0
+        squares = terms**2  # around the mean that there is if all is well, which is 0
         if rounds.all_propensities is not None:  # their expectation: rare draws may not have happened
             p = rounds.all_propensities[:, arm]
             variances = np.where(p > 0.0, 1.0 - p, 0.0) / np.where(p > 0.0, p, 1.0)
-            expected = np.where(np.isnan(p)[:, None], terms**2, variances[:, None] * x**2).sum(axis=0)
-            squares = expected * np.maximum(1.0, squares / np.maximum((terms**2).sum(axis=0), 1e-300))
-        error = np.sqrt(squares) / len(x)
+            squares = np.where(np.isnan(p)[:, None], squares, variances[:, None] * x**2)
+        error = np.sqrt(squares.mean(axis=0) / len(x))
         scores = np.abs(terms.mean(axis=0)) / np.where(error > 0.0, error, np.inf)
         tests += len(scores)
         if scores.max() > largest:
@@ -192,7 +223,7 @@ def missing(sample: Sample) -> Iterator[Objection]:
         (lost, old, came),
         (unpaid, old & sample.has_z, sample.has_reward),
     ):
-        told = _told(sample, among, there, inputs)
+        told = _told(among, there, inputs)
         if told is not None and told.low > 0.0 and told.value > DRIFT / 2:
             yield Objection(
                 "missing",
@@ -201,9 +232,8 @@ def missing(sample: Sample) -> Iterator[Objection]:
                 "of the variance of that. Evaluate with dr_followups, which takes care of what they tell.",
             )
     before = _own_lines(sample)
-    told = _told(
-        sample, sample.has_reward, sample.has_z, np.hstack([before, rounds.rewards[:, None]]), before
-    )
+    both = np.hstack([before, rounds.rewards[:, None]])
+    told = _told(sample.has_reward, sample.has_z, both, before)
     if told is not None and told.low > 0.0 and told.value > DRIFT:
         lacking = 1.0 - sample.has_z[sample.has_reward].mean()
         yield Objection(
@@ -216,19 +246,15 @@ def missing(sample: Sample) -> Iterator[Objection]:
 
 
 def _told(
-    sample: Sample,
-    among: BoolArray,
-    there: BoolArray,
-    inputs: FloatArray,
-    beyond: FloatArray | None = None,
+    among: BoolArray, there: BoolArray, inputs: FloatArray, beyond: FloatArray | None = None
 ) -> Share | None:
     """How much of the variance of being there inputs explain, beyond others; None if hardly any are not."""
-    values, rows = there[among].astype(float)[:, None], sample.rows.take(among)
+    values = there[among].astype(float)[:, None]
     if not (len(values) >= FOLDS and 0.01 < values.mean() < 0.99):
         return None
-    whole = rows.held_out_means(values)[:, 0]
-    without = whole if beyond is None else rows.held_out(line, beyond[among], values)[:, 0]
-    return rows.difference(without, rows.held_out(line, inputs[among], values)[:, 0], whole)
+    whole = held_out_means(values)[:, 0]
+    without = whole if beyond is None else held_out(line, beyond[among], values)[:, 0]
+    return difference(without, held_out(line, inputs[among], values)[:, 0], whole)
 
 
 def _old_enough(sample: Sample) -> BoolArray:

@@ -107,9 +107,9 @@ def _worth(numbers: Mapping[str, Any]) -> Any:
 def _follows(numbers: Mapping[str, Any]) -> Any:
     errors = numbers["errors"]
     found = [
-        (abs(off) / errors[arm], f"{_label(column, 14)} after {_label(arm, 14)}", off, INTERVAL * errors[arm])
+        (abs(off) / error, f"{_label(column, 14)} after {_label(arm, 14)}", off, INTERVAL * error)
         for column, arms in numbers["differences"].items()
-        for arm, off in arms.items()
+        for (arm, off), error in zip(arms.items(), errors[column].values(), strict=True)
     ]
     least = sorted((each[0] for each in found), reverse=True)[:MOST_ROWS][-1]
     found = [each for each in found if each[0] >= least][:MOST_ROWS]  # the clearest, in their order
@@ -175,7 +175,7 @@ def _has_something(finding: Finding) -> bool:
     return {
         "predictability": bool(numbers.get("columns")),
         "worth": bool(numbers.get("arms")),
-        "follows": bool(numbers.get("errors")),
+        "follows": any(numbers.get("errors", {}).values()),
         "sharing": "slopes" in numbers or "worth" in numbers,
         "lateness": "z_quantiles" in numbers or "reward_quantiles" in numbers,
     }[finding.name]

@@ -1,11 +1,9 @@
 """How well something is predicted on rows that were held out, with its error.
 
 R² is 1 - mean(a)/mean(b), with a the squared errors of a model and b those of a constant, so its standard
-error is that of a ratio of means; differences between two models are paired, row by row. Rows of one group
-are held out together and count as one in the error: they may be one person's, or one round logged twice.
+error is that of a ratio of means; differences between two models are paired, row by row.
 """
 
-import math
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -69,6 +67,22 @@ class Share(NamedTuple):
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
+def share(left: FloatArray, of: FloatArray) -> Share:
+    """R²: how much less the squared errors `left` are than those `of` a constant."""
+    return difference(of, left, of)
+
+
+def difference(worse: FloatArray, better: FloatArray, of: FloatArray) -> Share:
+    """By how much R² rises from one model's squared errors to another's."""
+    whole = float(of.mean())
+    if not whole > 0.0:
+        return Share(0.0, 0.0)  # what never varies has nothing to explain
+    gained = worse - better
+    value = float(gained.mean()) / whole
+    error = float(np.std((gained - value * of) / whole)) / np.sqrt(len(of))
+    return Share(value, error)
+
+
 def deviations(values: FloatArray) -> FloatArray:
     """The deviation of each column; exactly 0 for one that never varies, which `std` alone gets wrong.
 
@@ -108,66 +122,36 @@ def forest() -> Any:
     return RandomForestRegressor(40, min_samples_leaf=0.01, random_state=0)
 
 
-class Rows(NamedTuple):
-    """Rows to predict, by the group of each."""
+def fold_of(n: int) -> IntArray:
+    """Which fold each row is in."""
+    return np.asarray(np.random.default_rng(0).permutation(np.arange(n) % FOLDS))
 
-    groups: IntArray
 
-    def take(self, kept: Any) -> "Rows":
-        """Some of them."""
-        return Rows(self.groups[kept])
+def held_out(model: Model, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+    """Squared errors, of the shape of the targets; each row is predicted by a model of the other folds."""
+    fold, errors = fold_of(len(inputs)), np.empty(targets.shape)
+    targets = targets - targets[0]  # so that one that never varies is predicted without rounding
+    for k in range(FOLDS):
+        out = fold == k
+        found = model().fit(inputs[~out], np.squeeze(targets[~out]))
+        errors[out] = (targets[out] - found.predict(inputs[out]).reshape(targets[out].shape)) ** 2
+    return errors
 
-    def squares(self, values: FloatArray) -> FloatArray:
-        """The sum over groups of the square of each group's sum, of each column."""
-        distinct, at = np.unique(self.groups, return_inverse=True)
-        sums = np.zeros((len(distinct), *values.shape[1:]))
-        np.add.at(sums, at, values)
-        return np.asarray((sums**2).sum(axis=0))
 
-    def folds(self) -> IntArray:
-        """Which fold each row is in: groups are whole, if there are enough of them."""
-        distinct, at = np.unique(self.groups, return_inverse=True)
-        if len(distinct) < FOLDS:
-            distinct = at = np.arange(len(at))
-        return np.asarray(np.random.default_rng(0).permutation(np.arange(len(distinct)) % FOLDS)[at])
-
-    def held_out(self, model: Model, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Squared errors, in the shape of the targets, of each row by a model of the other folds."""
-        fold, errors = self.folds(), np.empty(targets.shape)
-        targets = targets - targets[0]  # so that one that never varies is predicted without rounding
-        for k in range(FOLDS):
-            out = fold == k
-            found = model().fit(inputs[~out], np.squeeze(targets[~out]))
-            errors[out] = (targets[out] - found.predict(inputs[out]).reshape(targets[out].shape)) ** 2
-        return errors
-
-    def held_out_means(self, targets: FloatArray, arms: IntArray | None = None) -> FloatArray:
-        """The same for the mean, or that of each arm, which is what R² is relative to."""
-        fold, errors = self.folds(), np.empty(targets.shape)
-        arms = np.zeros(len(targets), dtype=np.int64) if arms is None else arms
-        targets = targets - targets[0]  # as above
-        for k in range(FOLDS):
-            out = fold == k
-            overall = targets[~out].mean(axis=0)
-            for arm in np.unique(arms):
-                own = targets[~out & (arms == arm)]
-                mean = own.mean(axis=0) if len(own) else overall
-                here = out & (arms == arm)
-                errors[here] = (targets[here] - mean) ** 2
-        return errors
-
-    def share(self, left: FloatArray, of: FloatArray) -> Share:
-        """R²: how much less the squared errors `left` are than those `of` a constant."""
-        return self.difference(of, left, of)
-
-    def difference(self, worse: FloatArray, better: FloatArray, of: FloatArray) -> Share:
-        """By how much R² rises from one model's squared errors to another's."""
-        whole, n = float(of.mean()), len(of)
-        if not whole > 0.0:
-            return Share(0.0, 0.0)  # what never varies has nothing to explain
-        gained = worse - better
-        value = float(gained.mean()) / whole
-        return Share(value, math.sqrt(self.squares((gained - value * of) / whole)) / n)
+def held_out_means(targets: FloatArray, arms: IntArray | None = None) -> FloatArray:
+    """The same for the mean, or that of each arm, which is what R² is relative to."""
+    fold, errors = fold_of(len(targets)), np.empty(targets.shape)
+    arms = np.zeros(len(targets), dtype=np.int64) if arms is None else arms
+    targets = targets - targets[0]  # as above
+    for k in range(FOLDS):
+        out = fold == k
+        overall = targets[~out].mean(axis=0)
+        for arm in np.unique(arms):
+            own = targets[~out & (arms == arm)]
+            mean = own.mean(axis=0) if len(own) else overall
+            here = out & (arms == arm)
+            errors[here] = (targets[here] - mean) ** 2
+    return errors
 
 
 def products(indicators: FloatArray, inputs: FloatArray) -> FloatArray:

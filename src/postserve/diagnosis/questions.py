@@ -11,14 +11,17 @@ from postserve.diagnosis.predicting import (
     MOST_FOREST_ROWS,
     PERHAPS,
     WIDTH,
-    Rows,
     Share,
     beyond_chance,
     deviations,
+    difference,
     forest,
+    held_out,
+    held_out_means,
     line,
     more,
     products,
+    share,
 )
 from postserve.diagnosis.sample import Sample
 from postserve.types import FloatArray, IntArray
@@ -34,6 +37,13 @@ FEW = 30
 def is_material(found: Share) -> bool:
     """Whether a share is certain and large enough to matter."""
     return found.low > 0.0 and found.value >= MATERIAL
+
+
+def _in_words(found: Share, material: str, other: str) -> str:
+    """What a share says: the one or the other, or neither if its interval leaves both."""
+    if is_material(found):
+        return material
+    return other if found.high < MATERIAL else "which of both cannot be told"
 
 
 def _spread(values: FloatArray) -> FloatArray:
@@ -54,19 +64,17 @@ def predictability(sample: Sample) -> Finding:
     there = sample.has_z
     x, arms = sample.rounds.x[there], sample.rounds.arms[there]
     z = _spread(_around_arms(sample.rounds.z[there], arms))
-    rows = sample.rows.take(there)
-    of_means = rows.held_out_means(z)
+    of_means = held_out_means(z)
     errors = {
-        name: rows.held_out(line, columns, z)
-        for name, columns in ((name, rows_of(name, x)) for name in ("line", *BENT))
-        if columns.shape[1] <= MOST_COLUMNS or name == "line"
+        name: held_out(line, rows, z)
+        for name, rows in ((name, rows_of(name, x)) for name in ("line", *BENT))
+        if rows.shape[1] <= MOST_COLUMNS or name == "line"
     }
     few = slice(None, None, max(1, -(-len(x) // MOST_FOREST_ROWS)))
-    some = rows.take(few)
-    by_forest, of_forest = some.held_out(forest, x[few], z[few]), some.held_out_means(z[few])
+    by_forest, of_forest = held_out(forest, x[few], z[few]), held_out_means(z[few])
     whole = of_means.sum(axis=1)
     bends = {
-        name: rows.difference(errors["line"].sum(axis=1), errors[name].sum(axis=1), whole)
+        name: difference(errors["line"].sum(axis=1), errors[name].sum(axis=1), whole)
         for name in errors
         if name != "line"
     }
@@ -75,27 +83,31 @@ def predictability(sample: Sample) -> Finding:
     )
     columns = {
         name: {
-            "line": rows.share(errors["line"][:, j], of_means[:, j]).numbers(),
+            "line": share(errors["line"][:, j], of_means[:, j]).numbers(),
             "flexible": max(
-                (rows.share(errors[kind][:, j], of_means[:, j]) for kind in bends),
-                default=some.share(by_forest[:, j], of_forest[:, j]),
+                (share(errors[kind][:, j], of_means[:, j]) for kind in bends),
+                default=share(by_forest[:, j], of_forest[:, j]),
             ).numbers(),
-            "forest": some.share(by_forest[:, j], of_forest[:, j]).numbers(),
+            "forest": share(by_forest[:, j], of_forest[:, j]).numbers(),
         }
         for j, name in enumerate(sample.rounds.z_names)
     }
-    total = rows.share(errors["line"].sum(axis=1), whole)
-    best = rows.share(errors[chosen].sum(axis=1), whole)
-    rough = some.difference(errors[chosen][few].sum(axis=1), by_forest.sum(axis=1), of_forest.sum(axis=1))
+    total = share(errors["line"].sum(axis=1), whole)
+    best = share(errors[chosen].sum(axis=1), whole)
+    rough = difference(errors[chosen][few].sum(axis=1), by_forest.sum(axis=1), of_forest.sum(axis=1))
     words = f"A line in x explains {total} of z beyond the arms' means"
-    if chosen == "line":
+    if chosen == "line" and any(each.high >= MATERIAL for each in bends.values()):
+        words += ", and whether curves explain more cannot be told."
+    elif chosen == "line":
         words += ", and curves explain no more: phi is a line, so expect a gain in variance only."
     else:
         words += f", and {BENT[chosen]} {best}: phi is curved, and a map needs such features."
     if is_material(rough):
         words += f" A forest explains {rough} more yet: phi has steps or products that these features lack."
-    if not is_material(best):
+    if best.high < MATERIAL:
         words = f"No: x explains {best} of z beyond the arms' means, so phi is all but a constant."
+    elif not is_material(best):
+        words = f"It cannot be told: x explains {best} of z beyond the arms' means."
     return Finding(
         "predictability",
         "Does x predict z, and is phi curved?",
@@ -114,22 +126,20 @@ def worth(sample: Sample) -> Finding:
     """How much of each arm's reward z explains beyond x."""
     there, rounds = sample.complete, sample.rounds
     x, z, arms, rewards = rounds.x[there], rounds.z[there], rounds.arms[there], rounds.rewards[there, None]
-    rows = sample.rows.take(there)
     per_arm, kept = {}, []
     for arm, name in enumerate(rounds.arm_names):
         own = arms == arm
         if np.count_nonzero(own) < max(FEW, 2 * (rounds.dim_x + rounds.dim_z)):
             continue
-        mine = rows.take(own)
-        of_mean = mine.held_out_means(rewards[own])[:, 0]
-        by_x = mine.held_out(line, x[own], rewards[own])[:, 0]
-        by_both = mine.held_out(line, np.hstack([x[own], z[own]]), rewards[own])[:, 0]
-        kept.append((by_x, by_both, of_mean, mine.groups))
+        of_mean = held_out_means(rewards[own])[:, 0]
+        by_x = held_out(line, x[own], rewards[own])[:, 0]
+        by_both = held_out(line, np.hstack([x[own], z[own]]), rewards[own])[:, 0]
+        kept.append((by_x, by_both, of_mean))
         per_arm[name] = {
             "rounds": int(own.sum()),
-            "x": mine.share(by_x, of_mean).numbers(),
-            "x and z": mine.share(by_both, of_mean).numbers(),
-            "beyond": mine.difference(by_x, by_both, of_mean).numbers(),
+            "x": share(by_x, of_mean).numbers(),
+            "x and z": share(by_both, of_mean).numbers(),
+            "beyond": difference(by_x, by_both, of_mean).numbers(),
         }
     if not kept:
         return Finding(
@@ -138,8 +148,8 @@ def worth(sample: Sample) -> Finding:
             "No arm has enough rounds to tell.",
             {"arms": {}, "beyond": Share(0.0, np.inf).numbers()},
         )
-    by_x, by_both, of_mean, groups = (np.concatenate(each) for each in zip(*kept, strict=True))
-    beyond, alone = Rows(groups).difference(by_x, by_both, of_mean), Rows(groups).share(by_x, of_mean)
+    by_x, by_both, of_mean = (np.concatenate(each) for each in zip(*kept, strict=True))
+    beyond, alone = difference(by_x, by_both, of_mean), share(by_x, of_mean)
     words = f"x explains {alone} of the reward beyond the arms' means, and z {beyond} more."
     if beyond.high < MATERIAL:
         words = f"No: beyond x, z explains {beyond} of the reward. There is nothing to gain from it."
@@ -163,23 +173,27 @@ def follows(sample: Sample) -> Finding:
     could_serve = sample.could_serve[there]
     others = could_serve.sum(axis=1) - 1
     differs: dict[str, dict[str, float]] = {name: {} for name in rounds.z_names}
-    errors: dict[str, float] = {}
+    errors: dict[str, dict[str, float]] = {name: {} for name in rounds.z_names}
     worst, which, tests = 0.0, ("", ""), 0
     for arm, name in enumerate(rounds.arm_names):
         either = could_serve[:, arm] & (others > 0)
         own, not_own = either & (arms == arm), either & (arms != arm)
         if min(np.count_nonzero(own), np.count_nonzero(not_own)) < FEW:
             continue
-        shares = np.where(own, weights, 0.0) / weights[own].sum()
-        of_rest = np.where(not_own, weights / np.maximum(others, 1), 0.0)
-        off, errors[name] = _contrast(z, shares, of_rest / of_rest.sum(), sample.rows.take(there))
-        scores = np.abs(off) / errors[name]
+        mean, error = _means_and_errors(z[own], weights[own])
+        rest, error_of_rest = _means_and_errors(z[not_own], weights[not_own] / others[not_own])
+        off, errors_of_arm = mean - rest, np.hypot(error, error_of_rest)
+        scores = np.abs(off) / errors_of_arm
         tests += len(scores)
         for j, column in enumerate(rounds.z_names):
-            differs[column][name] = float(off[j])
+            differs[column][name], errors[column][name] = float(off[j]), float(errors_of_arm[j])
         if scores.max() > worst:
             worst, which = float(scores.max()), (rounds.z_names[int(scores.argmax())], name)
-    widest = [abs(off) + WIDTH * errors[name] for each in differs.values() for name, off in each.items()]
+    widest = [
+        abs(off) + WIDTH * errors[column][name]
+        for column, each in differs.items()
+        for name, off in each.items()
+    ]
     largest, moved = max(widest, default=0.0), tests > 0 and worst > beyond_chance(tests)
     perhaps = tests > 0 and not moved and (worst > beyond_chance(tests, PERHAPS) or largest > LARGE)
     far = (
@@ -211,17 +225,15 @@ def follows(sample: Sample) -> Finding:
     )
 
 
-def _contrast(z: FloatArray, own: FloatArray, rest: FloatArray, rows: Rows) -> tuple[FloatArray, float]:
-    """An arm's mean less that of the others, of columns with deviation 1, and its error.
+def _means_and_errors(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The means of columns whose deviation in all rows is 1.
 
-    The error takes this deviation, since those of few rows are noisy, but for what rows of one group share.
+    Errors take the deviation in these rows if it is larger: a smaller one may be chance, as rows may be few.
     """
-    means, rest_means = own @ z, rest @ z
-    error = float(np.sqrt(own @ own + rest @ rest))
-    parts = own[:, None] * (z - means) - rest[:, None] * (z - rest_means)
-    alone, together = (parts**2).sum(axis=0), rows.squares(parts)
-    wider = float(np.sqrt(np.mean(together / np.where(alone > 0.0, alone, 1.0))))
-    return means - rest_means, error * max(1.0, wider)
+    weights = weights / weights.sum()
+    means = weights @ values
+    spread = np.maximum(weights @ (values - means) ** 2, 1.0)
+    return means, np.sqrt(weights @ weights * spread)
 
 
 def sharing(sample: Sample, features: str) -> Finding:
@@ -232,35 +244,31 @@ def sharing(sample: Sample, features: str) -> Finding:
     numbers = {}
     if rows.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
         z = _spread(rounds.z[there])
-        held = sample.rows.take(there)
-        whole = held.held_out_means(z, rounds.arms[there]).sum(axis=1)
-        one = held.held_out(line, np.hstack([rows, indicators]), z).sum(axis=1)
-        own = held.held_out(line, products(indicators, rows), z).sum(axis=1)
-        numbers["slopes"] = held.difference(one, own, whole)
+        whole = held_out_means(z, rounds.arms[there]).sum(axis=1)
+        one = held_out(line, np.hstack([rows, indicators]), z).sum(axis=1)
+        own = held_out(line, products(indicators, rows), z).sum(axis=1)
+        numbers["slopes"] = difference(one, own, whole)
     there = sample.complete
     u, indicators = _spread(np.hstack([rounds.x, rounds.z])[there]), sample.columns[there]
     if u.shape[1] * rounds.n_arms <= 10 * MOST_COLUMNS:
         rewards = rounds.rewards[there, None]
-        held = sample.rows.take(there)
-        whole = held.held_out_means(rewards, rounds.arms[there])[:, 0]
+        whole = held_out_means(rewards, rounds.arms[there])[:, 0]
         x_own = products(indicators, u[:, : rounds.dim_x])
         z_part = u[:, rounds.dim_x :]
-        one = held.held_out(line, np.hstack([x_own, z_part]), rewards)[:, 0]
-        own = held.held_out(line, np.hstack([x_own, products(indicators, z_part)]), rewards)[:, 0]
-        numbers["worth"] = held.difference(one, own, whole)
+        one = held_out(line, np.hstack([x_own, z_part]), rewards)[:, 0]
+        own = held_out(line, np.hstack([x_own, products(indicators, z_part)]), rewards)[:, 0]
+        numbers["worth"] = difference(one, own, whole)
     parts = []
     if "slopes" in numbers:
-        own_slopes = is_material(numbers["slopes"])
-        parts.append(
-            f"Own slopes of each arm explain {more(numbers['slopes'])} of z than common ones: "
-            f"{'x moves z differently after each arm' if own_slopes else 'x moves z alike after all arms'}."
-        )
+        found = numbers["slopes"]
+        end = _in_words(found, "x moves z differently after each arm", "x moves z alike after all arms")
+        parts.append(f"Own slopes of each arm explain {more(found)} of z than common ones: {end}.")
     if "worth" in numbers:
-        own_worth = is_material(numbers["worth"])
-        end = (
-            "z is worth more to some arms than to others" if own_worth else "z is worth the same to all arms"
+        found = numbers["worth"]
+        end = _in_words(
+            found, "z is worth more to some arms than to others", "z is worth the same to all arms"
         )
-        parts.append(f"Own weights of z explain {more(numbers['worth'])} of the reward: {end}.")
+        parts.append(f"Own weights of z explain {more(found)} of the reward: {end}.")
     return Finding(
         "sharing",
         "What do the arms share?",

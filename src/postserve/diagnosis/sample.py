@@ -8,7 +8,6 @@ from postserve.data.encoder import Encoder
 from postserve.data.finding import extra
 from postserve.data.log import DecisionLog
 from postserve.data.rounds import LoggedRounds
-from postserve.diagnosis.predicting import Rows
 from postserve.errors import InvalidInput
 from postserve.types import BoolArray, FloatArray
 
@@ -16,8 +15,6 @@ FEWEST = 100
 """With fewer complete rounds than that there is nothing to say."""
 MOST_NUMBERS = 300
 """With more columns the games would take hours, and a sample says little of each."""
-FEWEST_GROUPS = 20
-"""With fewer different x these are a handful of categories, which say nothing of who comes again."""
 LEAST_SPREAD = 1e-100
 """Squares of smaller differences are lost."""
 
@@ -48,15 +45,6 @@ class Sample(NamedTuple):
     def complete(self) -> BoolArray:
         """The rounds with z and a reward."""
         return self.has_z & self.has_reward
-
-    @property
-    def rows(self) -> Rows:
-        """All rounds, those with equal x in one group: one person's, or one round that was logged twice.
-
-        Groups are known by their first row, so that rows that are alone keep their order.
-        """
-        _, first, at = np.unique(self.rounds.x, axis=0, return_index=True, return_inverse=True)
-        return Rows(np.arange(len(at)) if len(first) < FEWEST_GROUPS else np.asarray(first[at]))
 
     @property
     def columns(self) -> FloatArray:
