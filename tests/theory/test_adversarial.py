@@ -467,6 +467,42 @@ def test_the_errors_of_all_rounds_do() -> None:
     assert np.mean(left > right) > 0.5
 
 
+# Lemma 9: the errors of a map.
+
+
+def errors_and_bounds(rows: Rows, ridge: float, rate: float, longest: float) -> tuple[FloatArray, FloatArray]:
+    """sum w^rate and sum w^(2 rate) of each sequence after all rounds, and the most that they can be.
+
+    Rows are cut to a length of 1, and L_x is said to be `longest`.
+    """
+    rng, inverse, found = np.random.default_rng(12), fresh() * (RIDGE / ridge), []
+    for _ in range(ROUNDS):
+        row = rows(inverse, rng)
+        row *= np.minimum(1.0, 1.0 / np.linalg.norm(row, axis=1))[:, None]
+        found.append(widths(inverse, row) ** 2)
+        inverse = learnt(inverse, row)
+    known: Any = {"map_dim": DIM, "x_bound": longest, "map_ridge": ridge}
+    most = theory.ridge_map_errors(1.0, horizon=ROUNDS, map_rate=rate, **known)
+    sums = np.array([np.power(found, power).sum(axis=0) for power in (rate, 2.0 * rate)])
+    return sums, np.array(most)[:, None]
+
+
+@pytest.mark.parametrize("rows", ADVERSARIES)
+@pytest.mark.parametrize("ridge", [1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("rate", [0.25, 0.5])
+def test_the_errors_of_a_map_add_up_to_no_more(rows: Rows, ridge: float, rate: float) -> None:
+    left, right = errors_and_bounds(rows, ridge, rate, longest=1.0)
+    assert (left <= right * (1.0 + 1e-9)).all()
+
+
+def test_errors_of_a_map_nearly_reach_their_bounds_and_exceed_them_for_longer_rows() -> None:
+    """With a large ridge, 0.97 of both. Outside: rows are 1.1 times as long as L_x is said to be."""
+    left, right = errors_and_bounds(widest, 10.0, 0.5, longest=1.0)
+    assert (left > 0.97 * right).all()
+    left, right = errors_and_bounds(widest, 10.0, 0.5, longest=1.0 / 1.1)
+    assert (left > right).all()
+
+
 # Theorem 4, steps 1 and 2: weights drawn from the prior, contexts of length 1, and a known phi.
 
 Contexts = Callable[[FloatArray, FloatArray, np.random.Generator], FloatArray]

@@ -106,31 +106,6 @@ def test_the_errors_of_a_ridge_map_by_hand_where_wide_rounds_are_counted() -> No
     assert found.squares == pytest.approx(4.0 * widths)
 
 
-@pytest.mark.parametrize("ridge", [1e-4, 0.1, 10.0])
-@pytest.mark.parametrize("rate", [0.25, 0.5])
-def test_widths_sum_up_as_lemma_9_says(ridge: float, rate: float) -> None:
-    """Of 1,000 sequences, half of them of the x that is widest at the time; rows beyond L_x break it."""
-    rng = np.random.default_rng(0)
-    n, rounds, dim = 1000, 60, 3
-    inverses, widths = np.tile(np.eye(dim) / ridge, (n, 1, 1)), np.empty((rounds, n))
-    for t in range(rounds):
-        X = rng.normal(size=(n, dim)) * np.array([1.0, 0.1, 0.01])
-        X[::2] = np.linalg.eigh(inverses[::2])[1][:, :, -1]
-        X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
-        projected = np.einsum("nij,nj->ni", inverses, X)
-        widths[t] = np.vecdot(X, projected)
-        inverses -= np.einsum("ni,nj->nij", projected, projected) / (1.0 + widths[t])[:, None, None]
-    sums = theory.MapErrors(*((widths**power).sum(axis=0).max() for power in (rate, 2.0 * rate)))
-
-    def bound(longest: float) -> theory.MapErrors:
-        known: Any = {"map_dim": dim, "x_bound": longest, "map_ridge": ridge}
-        return theory.ridge_map_errors(1.0, horizon=rounds, map_rate=rate, **known)
-
-    assert sums.total <= bound(1.0).total * (1.0 + 1e-12)
-    assert sums.squares <= bound(1.0).squares * (1.0 + 1e-12)
-    assert sums.squares > bound(0.1).squares
-
-
 def test_the_lower_bound_by_hand() -> None:
     """K = 4: s/2 (3/4)² sqrt(4 T)."""
     found = theory.lower_bound(horizon=100, n_arms=4, noise_scale=3.0, z_noise_scale=2.0, beta_bound=2.0)
