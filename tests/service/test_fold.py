@@ -2,14 +2,16 @@
 
 import gc
 import random
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.playing import Clock, Play, experiment, playing, rounds_learnt
+from tests.service.playing import Clock, Play, Z, experiment, playing, rounds_learnt
 
 from postserve import load
+from postserve.linalg.pending import PendingModels
 from postserve.policies import open_rounds
 from postserve.service.log.requests import Conflict
 from postserve.service.log.stores.memory import MemoryStore
@@ -114,6 +116,24 @@ def test_open_decisions_are_nothing_to_the_garbage_collector() -> None:
     gc.collect()
     values = [decided, decided.x, decided.eligible, decided.propensities, step.after, step.after.z, one.rows]
     assert not any(map(gc.is_tracked, values))
+
+
+def test_answers_do_not_compute_what_the_learner_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    where, renew = list[str](), PendingModels._renew_all
+
+    def noted(models: PendingModels[Any]) -> None:
+        where.append(threading.current_thread().name)
+        renew(models)
+
+    with playing(experiment(POLICIES["hybrid"]), MemoryStore()) as play:
+        play.learn()
+        monkeypatch.setattr(PendingModels, "_renew_all", noted)
+        for name in "abc":
+            play.decide(name)
+            play.done(play.engine.follow(name, Z))
+            play.learn()
+        play.decide("d")
+    assert set(where) == {"postserve-learner"}
 
 
 def test_a_rebuild_says_where_it_differs() -> None:

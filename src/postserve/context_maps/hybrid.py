@@ -17,6 +17,7 @@ from postserve.linalg import pending
 from postserve.linalg.hybrid import HybridModels
 from postserve.linalg.pending import PendingModels
 from postserve.linalg.prior import as_given
+from postserve.pieces import stacked
 from postserve.state import Arrays, Stored, to_merge
 from postserve.types import FloatArray, IntArray, Intercept, Prior, Ridge
 from postserve.validation import generator, has_level, integer, intercept_option, number, vector
@@ -203,7 +204,7 @@ class HybridMap(TaughtByArm):
     def _has_announced(self, rounds: Sequence[Announced]) -> bool:
         """Whether all of these could be taken back."""
         _, places, widths = self._learnt
-        rows = self._f_each([x for x, _ in rounds])
+        rows = self._f_each(stacked([x for x, _ in rounds]))
         at = [places.get(arm, UNSEEN) for _, arm in rounds]
         return isinstance(widths, PendingModels) and widths.has_all(at, rows)
 
@@ -305,9 +306,9 @@ class HybridMap(TaughtByArm):
         F = feature_rows("features(x)", self.features, X, self._dim_f)
         return np.concatenate([F, np.ones((len(F), 1))], axis=1) if self._constant else F
 
-    def _f_each(self, X: Sequence[FloatArray] | FloatArray) -> FloatArray:
+    def _f_each(self, X: FloatArray) -> FloatArray:
         """f(x) of every row with the bits of one by one, as rounds are announced."""
-        return self._f(np.asarray(X)) if self.features is None else np.array([self._f(x[None])[0] for x in X])
+        return self._f(X) if self.features is None else np.array([self._f(x[None])[0] for x in X])
 
     def _arrays(self) -> Arrays:
         models, places, widths = self._learnt

@@ -277,7 +277,9 @@ class PendingModels(Generic[M]):
     def has_all(self, models: Sequence[int], U: FloatArray) -> bool:
         """Whether such rows are announced, each as often as it is asked for."""
         there = {model: rows.rows.as_dict() for model, rows in self._sums.items()}
-        wanted = Counter(zip(models, _keys(U), strict=True))
+        wanted: Counter[tuple[int, bytes]] = Counter()
+        for each in zip(models, _keys(U), strict=True):  # in one call all threads would wait
+            wanted[each] += 1
         return all(at in there and there[at].get(key, 0) >= n for (at, key), n in wanted.items())
 
     def withdraw(self, model: int, u: FloatArray) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from postserve.errors import InvalidInput
+from postserve.pieces import stacked
 from postserve.policies.arms import ArmModels
 from postserve.policies.open_round import OpenRound, OpenRounds
 from postserve.policies.phi_hat import Out
@@ -59,7 +60,7 @@ def expect_all(policy: Any, others: Sequence[OpenRound]) -> None:
     phi_hat, slots = policy._phi_hat, [policy._arm_set.slot(one.arm) for one in others]
     predicted: Sequence[FloatArray | None] = [None] * len(others)
     if phi_hat is not None:
-        predicted = phi_hat.predict_each(np.array([one.x for one in others]), slots)
+        predicted = phi_hat.predict_each(stacked([one.x for one in others]), slots)
     rounds = []
     for one, slot, z_hat in zip(others, slots, predicted, strict=True):
         rows = policy._rows_out(one.x, slot, None, z_hat)
@@ -418,7 +419,7 @@ def _rows_of_all(
     slots = np.array([policy._arm_set.slot(one.arm) for one in rounds], dtype=np.int64)
     for k, arms in enumerate(policy._regressions()):
         known = [one.rows[k] is not None for one in rounds]
-        yield arms, slots[known], np.array([one.rows[k] for one in compress(rounds, known)])
+        yield arms, slots[known], stacked([one.rows[k] for one in compress(rounds, known)])
 
 
 def out_of_map(policy: Any, rounds: Iterable[OpenRound]) -> list[Out]:

@@ -15,6 +15,7 @@ from postserve.context_maps.hybrid import HybridMap
 from postserve.context_maps.ridge import RidgeMap
 from postserve.context_maps.staged import StagedMap
 from postserve.errors import InvalidInput
+from postserve.pieces import stacked
 from postserve.policies.arm_set import ArmSet
 from postserve.protocols import (
     ContextMap,
@@ -249,7 +250,7 @@ class PhiHat:
 
     def _columns(self, rounds: Sequence[Out]) -> tuple[FloatArray, list[int]]:
         """x and the arm of every round."""
-        return np.array([x for x, _, _ in rounds]), self._ids(np.array([slot for _, slot, _ in rounds]))
+        return stacked([x for x, _, _ in rounds]), self._ids(np.array([slot for _, slot, _ in rounds]))
 
     def has_announced(self, rounds: Sequence[Out]) -> bool:
         """Whether the map, if it counts announced rounds, counts all of these."""

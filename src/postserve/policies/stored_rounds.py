@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from postserve.pieces import stacked
 from postserve.policies.open_round import OpenRound, OpenRounds
 from postserve.policies.open_rounds import count_all, out_of_map
 from postserve.state import Arrays, Stored
@@ -17,7 +18,7 @@ def arrays(policy: Any) -> Arrays:
     if not rounds:
         return {}
     found: Arrays = {
-        "open_x": np.array([one.x for one in rounds]),
+        "open_x": stacked([one.x for one in rounds]),
         "open_arms": np.array([one.arm for one in rounds], dtype=np.int64),
     }
     columns = {"open_z": [one.z for one in rounds], "open_z_hat": [one.z_hat for one in rounds]}
@@ -26,11 +27,11 @@ def arrays(policy: Any) -> Arrays:
     for name, values in columns.items():
         known = np.array([value is not None for value in values])
         dim = max((len(value) for value in values if value is not None), default=0)
-        found[name] = np.array([np.zeros(dim) if value is None else value for value in values])
+        found[name] = stacked([np.zeros(dim) if value is None else value for value in values])
         found[f"{name}_known"] = known
     if any(one.part is not None for one in rounds):
         unknown = np.full(policy.dim_z or 0, np.nan)
-        parts = np.array([unknown if one.part is None else one.part for one in rounds])
+        parts = stacked([unknown if one.part is None else one.part for one in rounds])
         found["open_part"], found["open_part_known"] = np.nan_to_num(parts), ~np.isnan(parts)
     if any(one.round_id is not None for one in rounds):  # as text, since numpy drops a NUL at the end
         found["open_ids"] = np.array(json.dumps([one.round_id for one in rounds]))

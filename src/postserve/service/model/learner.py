@@ -9,13 +9,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 
+import numpy as np
+
+from postserve.errors import PostserveError
 from postserve.service.log.events import ArmAdded, ArmRetired, Event, Logged, Promoted, Snapshot
 from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store, StoreError
 from postserve.service.model.fold import Fold, Model, Step, loaded, model_at
-from postserve.service.model.giving_way import pauses
+from postserve.service.model.giving_way import giving_way, pauses
 
 BATCH = 512
 """Events that are folded into one copy of the model."""
@@ -190,6 +194,7 @@ class Learner:
 
     def _serve(self, model: Model) -> None:
         """Decide with a model, unless a later one decides already."""
+        _ask_once(model)
         with self._changed:
             if model.seq > self.model.seq:
                 self.model = model
@@ -227,6 +232,13 @@ class Learner:
             self._store.set_setting(ERASURE, str(saved.seq))
         for seq, _ in self._store.snapshots()[: -self._most_kept]:
             self._store.drop_snapshot(seq, unless=pin(seq))
+
+
+@giving_way()
+def _ask_once(model: Model) -> None:
+    """Let a policy compute here what it computes when it is first asked, so that no answer waits for it."""
+    with suppress(PostserveError):  # those who ask will hear of it
+        model.policy.propensities(np.zeros(model.policy.dim_x))
 
 
 def _any_awaited(events: Iterable[Event]) -> bool:
