@@ -213,3 +213,24 @@ def test_an_arm_whose_z_is_noisier_need_not_move_it() -> None:
         )
         moved += questions.follows(sample_of(log)).numbers["follows"]
     assert moved == 0
+
+
+def test_a_propensity_that_depends_on_x_is_no_sign_that_the_arm_moves_z() -> None:
+    """At few x one arm is rare, so that its rounds weigh much there, and z is elsewhere there, or noisier."""
+    scores = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, level = 10_000, 3.0 * (seed % 2)
+        rare = (rng.random(n) < 0.1).astype(np.float64)
+        first = np.where(rare > 0.0, 0.02, 0.5)
+        arms = (rng.random(n) >= first).astype(np.int64)
+        z = level * rare + rng.normal(size=n) * np.where((rare > 0.0) & (level == 0.0), 3.0, 1.0)
+        log = LoggedRounds(
+            x=rare[:, None],
+            z=z[:, None],
+            arms=arms,
+            rewards=rng.normal(size=n),
+            propensities=np.where(arms == 0, first, 1.0 - first),
+        )
+        scores.append(questions.follows(sample_of(log)).numbers["largest_score"])
+    assert np.mean(np.array(scores) > 3.0) <= 0.05

@@ -195,7 +195,7 @@ def follows(sample: Sample) -> Finding:
         for name, off in each.items()
     ]
     largest, moved = max(widest, default=0.0), tests > 0 and worst > beyond_chance(tests)
-    perhaps = tests > 0 and not moved and (worst > beyond_chance(tests, PERHAPS) or largest > LARGE)
+    perhaps = not moved and (not tests or worst > beyond_chance(tests, PERHAPS) or largest > LARGE)
     far = (
         f"the largest of {counted(tests, 'difference')} between an arm and the others is {worst:.1f} "
         f"standard errors, and none is beyond {largest:.2f} standard deviations of z, by 95% intervals."
@@ -228,12 +228,12 @@ def follows(sample: Sample) -> Finding:
 def _means_and_errors(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The means of columns whose deviation in all rows is 1.
 
-    Errors take the deviation in these rows if it is larger: a smaller one may be chance, as rows may be few.
+    Where rows with large weights lie far from the mean, errors say so. They are at least those of rows with
+    deviation 1: smaller ones may be chance, as rows may be few.
     """
-    weights = weights / weights.sum()
-    means = weights @ values
-    spread = np.maximum(weights @ (values - means) ** 2, 1.0)
-    return means, np.sqrt(weights @ weights * spread)
+    squares = (weights / weights.sum()) ** 2
+    means = weights @ values / weights.sum()
+    return means, np.sqrt(np.maximum(squares @ (values - means) ** 2, squares.sum()))
 
 
 def sharing(sample: Sample, features: str) -> Finding:
