@@ -42,7 +42,10 @@ def test_a_decision_and_its_feedback(service: Service) -> None:
     assert service.ask("DELETE", "/v1/arms/short")[1]["arms"][0]["eligible"] is False
     saved = service.ask("POST", "/v1/models")[1]["snapshots"]
     assert len(saved) == 1
-    assert service.ask("POST", "/v1/models/promote", {"snapshot": saved[0]["snapshot"]})[0] == 200
+    assert service.ask("GET", "/v1/models")[1]["promoted"] is None
+    promoted = service.ask("POST", "/v1/models/promote", {"snapshot": saved[0]["snapshot"]})[1]["promoted"]
+    assert promoted == saved[0]["snapshot"]
+    assert service.ask("POST", "/v1/models")[1]["promoted"] == promoted  # as a restart would have it
     assert service.ask("POST", "/v1/models/promote", {"snapshot": 999})[0] == 422
     assert service.stop() == 0
 

@@ -152,6 +152,7 @@ def serve(path: Path) -> None:
         server_of(app_of(engine, starting.begin), server.host, server.port).run()
     if starting.failure is not None:
         raise starting.failure
+    print("stopped", flush=True)
 
 
 def refuse_taken(host: str, port: int) -> None:

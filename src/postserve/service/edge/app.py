@@ -246,6 +246,7 @@ async def models(engine: Engine, request: HttpRequest) -> ModelsOut:
         leads=engine.learner.leads,
         behind=await asyncio.to_thread(engine.store.last) - model.seq,
         skipped=model.skipped,
+        promoted=model.promoted,
         snapshots=[SnapshotOut(snapshot=seq, digest=digest) for seq, digest in kept],
     )
 

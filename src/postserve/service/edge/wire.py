@@ -142,6 +142,8 @@ class ModelsOut(Struct, frozen=True, kw_only=True):
     """How many events of the log it has not learnt yet."""
     skipped: int
     """How many events taught it nothing because the policy refused them."""
+    promoted: int | None
+    """The snapshot from which it goes on, if one was promoted."""
     snapshots: list[SnapshotOut]
 
 

@@ -42,6 +42,8 @@ class Model(NamedTuple):
     retired: frozenset[str] = frozenset()
     skipped: int = 0
     """How many events taught nothing because the policy refused them."""
+    promoted: int | None = None
+    """The snapshot from which it goes on, if one was promoted: the last one."""
 
     @property
     def digest(self) -> str:
@@ -57,6 +59,7 @@ class Model(NamedTuple):
     def dump(self) -> Saved:
         """The model as bytes: a line of JSON, and the policy's state file."""
         head = {"arms": list(self.arms), "retired": sorted(self.retired), "skipped": self.skipped}
+        head |= {} if self.promoted is None else {"promoted": self.promoted}
         head["proof"] = _proof(head)
         content, file = content_of(self.policy), io.BytesIO()
         archive.write(file, content)
@@ -83,7 +86,8 @@ def loaded(saved: Saved) -> Model:
         path = Path(folder) / "policy.npz"
         path.write_bytes(state)
         policy = load(path)
-    return Model(policy, saved.seq, numbered(head["arms"]), frozenset(head["retired"]), head["skipped"])
+    arms, retired = numbered(head["arms"]), frozenset(head["retired"])
+    return Model(policy, saved.seq, arms, retired, head["skipped"], head.get("promoted"))
 
 
 def _proof(head: Mapping[str, Any]) -> str:
@@ -180,7 +184,7 @@ class Fold(NamedTuple):
             policy.add_arm()
         with giving_way(), _refusals():
             change(policy, open_rounds.take_over, list(open_rounds.named(model.policy).values()))
-        return model._replace(policy=policy)
+        return model._replace(policy=policy, promoted=seq)
 
 
 def _only_announces(step: Step) -> bool:
