@@ -72,6 +72,16 @@ def test_what_was_never_seen_is_as_the_shares_say() -> None:
     ]
 
 
+def test_truth_values_may_come_as_1_and_0() -> None:
+    encodes = Encoder.fit({"member": [True, False, None]}, ["member"], categories=["member"], gaps="impute")
+    for yes, no in ((True, False), (1, 0), (1.0, 0.0), ("true", "false"), (np.True_, np.False_)):
+        assert (encodes({"member": yes})[0], encodes({"member": no})[0]) == (1.0, 0.0)
+        np.testing.assert_array_equal(encodes.table({"member": [yes, no]})[:, 0], [1.0, 0.0])
+    assert encodes({"member": 2})[0] == encodes({"member": None})[0] == 0.5
+    of_texts = Encoder.fit({"grade": ["1", "2"]}, ["grade"], categories=["grade"])
+    assert of_texts({"grade": True})[0] == 0.5  # a value that was never seen
+
+
 def test_gaps_are_refused_unless_imputed() -> None:
     with pytest.raises(
         InvalidInput, match=r"'age' in 1 row \(first at row 2\), 'city' in 1 row .*gaps='impute'"
@@ -105,6 +115,8 @@ def test_what_is_no_row_is_told() -> None:
     for wrong in ([1.0, 2.0], "Ulm", None, np.zeros(3)):
         with pytest.raises(InvalidInput, match=r"a row is .* wanted a mapping from age, city, member, grade"):
             encoder()(wrong)
+    with pytest.raises(InvalidInput, match="a row has Age, town, wanted some of age, city, member, grade"):
+        encoder()({"Age": 31, "town": "Ulm"})
     with pytest.raises(InvalidInput, match="categories has 'x', wanted some of age"):
         Encoder.fit(TABLE, ["age"], categories=["x"])
     with pytest.raises(InvalidInput, match="no column 'agee'"):

@@ -78,6 +78,18 @@ def test_texts_and_numbers_are_no_times(name: str, value: Any) -> None:
         DecisionLog.of({**table(), name: [value] * 60})
 
 
+@pytest.mark.parametrize("name", ["reward", "propensity"])
+def test_texts_are_no_numbers(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{name}' has type String, wanted numbers: pl.col"):
+        DecisionLog.of({**table(), name: ["0.5"] * 59 + ["n/a"]})
+
+
+def test_a_column_of_several_types_is_named() -> None:
+    mixed = pd.DataFrame(table()).assign(**{"x.age": [31, "forty", *range(58)]})
+    with pytest.raises(InvalidInput, match=r"'x.age' cannot be read \(.*forty.\), wanted values of one type"):
+        DecisionLog.of(mixed)
+
+
 def test_a_column_that_cannot_be_converted_is_refused_by_the_check() -> None:
     with pytest.raises(
         InvalidInput, match=r"(?s)cannot be read .*model_version.*wanted the types of the schema"

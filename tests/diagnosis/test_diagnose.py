@@ -72,6 +72,26 @@ def test_the_picture_of_differences_names_arms_and_has_intervals() -> None:
     np.testing.assert_allclose(widths, 2 * 1.96 * np.array(expected))
 
 
+@pytest.mark.usefixtures("quick")
+def test_all_words_of_pictures_are_inside_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also beside the longest names that are shown."""
+    names = [f"{letter} rather long name of an arm" for letter in "mcnp"]
+    log = known.follows_the_arm(100).changed(
+        arm_names=names, z_names=[f"{j}: a follow-up of twenty-four letters" for j in range(2)]
+    )
+    drawn: list[Any] = []
+    monkeypatch.setattr(pictures, "_svg", drawn.append)
+    found = diagnose(log)
+    for finding in found.findings:
+        pictures.picture(finding)
+    pictures.picture_of_gains(found.gains)
+    assert len(drawn) > 4
+    for made in drawn:
+        made.draw_without_rendering()
+        box = made.get_tightbbox()
+        assert 0.0 <= box.x0 < box.x1 <= pictures.WIDTH
+
+
 def test_z_of_arms_that_are_eligible_at_other_x() -> None:
     """x moves z, and the last arm is eligible at some x only: that is no difference between arms."""
     world, rng = known.draw(1), np.random.default_rng(0)

@@ -30,6 +30,8 @@ Gaps: TypeAlias = Literal["raise", "impute"]
 REFUSED, FILLED, FLAGGED = "refused", "filled", "flagged"
 """What becomes of a gap: an error, the column's mean, or the mean and a 1 in a column of its own."""
 GAPS = (REFUSED, FILLED, FLAGGED)
+TRUTH = {"True": "True", "true": "True", "1": "True", "False": "False", "false": "False", "0": "False"}
+"""How truth values are called elsewhere; so they are understood where a column had nothing else."""
 
 
 class Number:
@@ -68,6 +70,8 @@ class Category:
         self.names = [*(f"{name}={level}" for level in levels[shown]), *marks]
         """What it is encoded as."""
         self._known = {level: [*(float(level == each) for each in levels[shown]), *mark] for level in levels}
+        if set(levels) <= set(TRUTH.values()):
+            self._known |= {name: self._known[level] for name, level in TRUTH.items() if level in levels}
         self._unknown = [*shares[shown], *mark]
         self._missing = [*shares[shown], *([1.0] if mark else [])]
 
@@ -95,7 +99,8 @@ class Encoder(Persistent):
     are two); a category that the table did not have is encoded as the shares of those it had, which is what
     is known of it. Gaps are refused, or with ``gaps="impute"`` filled with the column's mean or the
     categories' shares, and marked in a column of their own where the table had gaps. Names that the table
-    did not have are ignored. A row that is encoded already, as an array, stays as it is.
+    did not have are ignored, if there are others. Where a column had truth values, 1 and 0 are such, too. A
+    row that is encoded already, as an array, stays as it is.
 
     >>> table = {"age": [31, 54, 40], "plan": ["free", "full", "free"], "city": ["Ulm", "Bonn", "Kiel"]}
     >>> encoder = Encoder.fit(table, ["age", "plan"], categories=["plan"])
@@ -159,6 +164,9 @@ class Encoder(Persistent):
             return row
         if not isinstance(row, Mapping):
             raise InvalidInput(f"a row is {row!r:.60}, wanted a mapping from {', '.join(self.inputs)}")
+        if row and not any(column.name in row for column in self._columns):
+            got = ", ".join(map(str, list(row)[:5]))
+            raise InvalidInput(f"a row has {got:.60}, wanted some of {', '.join(self.inputs)}")
         found: list[float] = []
         for column in self._columns:
             found += column.one(row.get(column.name))

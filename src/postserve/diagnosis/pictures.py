@@ -74,6 +74,11 @@ def _rows(axes: Any, names: Sequence[str]) -> None:
     axes.grid(visible=False, axis="y")
 
 
+def _name_below(made: Any, label: str) -> None:
+    """Say what the axis is, below the whole picture: long names of rows leave its axes little room."""
+    made.supxlabel(label, fontsize=STYLE["font.size"])
+
+
 def _label(name: str, most: int = 24) -> str:
     """A name that fits beside a picture, without signs that cannot be drawn."""
     short = name if len(name) <= most else name[: most - 1] + "…"
@@ -88,7 +93,7 @@ def _shares(rows: Mapping[str, Mapping[str, Any]], kinds: Mapping[str, str], lab
         _intervals(axes, [rows[name][kind] for name in names], (BLUE, ORANGE, GREY)[i], title, shift)
     _rows(axes, [_label(name) for name in names])
     axes.axvline(0.0, color=GREY, linewidth=1)
-    axes.set_xlabel(label)
+    _name_below(made, label)
     _as_shares(axes)
     made.legend(loc="outside upper left", ncols=len(kinds))
     return made
@@ -118,7 +123,7 @@ def _follows(numbers: Mapping[str, Any]) -> Any:
     _intervals(axes, shown, BLUE, "", 0.0)
     _rows(axes, [name for _, name, _, _ in found])
     axes.axvline(0.0, color=GREY, linewidth=1)
-    axes.set_xlabel("the arm's mean less that of the others, in standard deviations")
+    _name_below(made, "mean of the arm less that of the others, in deviations")
     return made
 
 
@@ -130,7 +135,7 @@ def _sharing(numbers: Mapping[str, Any]) -> Any:
     axes.set_yticks(range(len(shown)), [titles[name] for name in shown])
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.axvline(0.0, color=GREY, linewidth=1)
-    axes.set_xlabel("share explained beyond what arms have in common")
+    _name_below(made, "share explained beyond what arms have in common")
     _as_shares(axes)
     return made
 

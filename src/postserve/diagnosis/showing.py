@@ -15,7 +15,10 @@ def diagnose_and_show(log: Path, rows: int, seed: int, out: Path, console: Conso
     decisions = DecisionLog.read(log)
     with console.status("checking the log"):
         decisions.check()
-    with console.status("asking the log, and playing in worlds made of it"):
+    doing = "asking the log, and playing in worlds made of it: a minute or two for a usual log"
+    if not console.is_terminal:  # where a status cannot be seen
+        Console(stderr=True).print(doing)
+    with console.status(doing):
         found = diagnose(decisions, rows=rows, seed=seed)
         page = found.write(out)
     say(repr(found))

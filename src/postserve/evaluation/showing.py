@@ -123,7 +123,7 @@ def _doubts(evaluations: Sequence[Any]) -> list[str]:
         needed = ENOUGH_COMPLETED if completes else ENOUGH
         if few := [each.name for each in evaluations if each.support.effective_rounds < needed]:
             got = f"fewer than {needed} effective rounds ({', '.join(few)})"
-            doubts.append(f"{got}: {INTERVALS[first.settings.interval]} hold too rarely")
+            doubts.append(f"{got}: {INTERVALS[first.settings.interval]} may hold too rarely")
     return doubts
 
 

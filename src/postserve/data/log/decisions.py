@@ -59,7 +59,7 @@ class DecisionLog:
             raise InvalidInput(f"{got}, wanted polars, pandas or a mapping; DecisionLog.read is for files")
         with errors_as_invalid_input("the table cannot be read", "columns of one length, and one type each"):
             if isinstance(table, Mapping) or _is_of_pandas(table):
-                table = pl.DataFrame({name: _readable(each) for name, each in table.items()})
+                table = pl.DataFrame([_series(name, each) for name, each in table.items()])
             log = cls(table if isinstance(table, pl.LazyFrame) else pl.DataFrame(table).lazy())
             log.check()
         return log
@@ -213,6 +213,17 @@ def _columns_of(file: Path) -> Mapping[str, Any]:
 
 def _is_of_pandas(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _series(name: str, column: Any) -> Any:
+    """A column of a table, read by itself so that errors can name it."""
+    try:
+        return extra("polars").Series(name, _readable(column))
+    except Exception as error:  # the first line says what is wrong, others what to change in a call of polars
+        why = str(error).partition("\n")[0]
+        raise InvalidInput(
+            f"column {name!r:.60} cannot be read ({why}), wanted values of one type"
+        ) from error
 
 
 def _readable(column: Any) -> Any:

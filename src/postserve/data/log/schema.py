@@ -65,6 +65,10 @@ def in_schema(frame: Any) -> Any:
         kind = there[name]
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null) or kind == pl.Categorical):
             raise InvalidInput(f"column {name!r} has type {kind}, wanted numbers, texts or truth values")
+    for name in ("propensity", "reward"):
+        if there[name] in (pl.String, pl.Categorical, pl.Enum, pl.Object):
+            hint = f"pl.col({name!r}).cast(pl.Float64, strict=False) makes null of what is none"
+            raise InvalidInput(f"column {name!r} has type {there[name]}, wanted numbers: {hint}")
     for name in MOMENTS:
         kind = there.get(name, pl.Null)
         if not (kind.is_(pl.Null) or kind in (pl.Datetime, pl.Date)):
