@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.service.playing import Clock, Play, Z, experiment, playing, rounds_learnt
 
-from postserve import load
+from postserve import PoLinUCB, load
 from postserve.linalg.pending import PendingModels
 from postserve.policies import open_rounds
 from postserve.service.log.requests import Conflict
@@ -134,6 +134,19 @@ def test_answers_do_not_compute_what_the_learner_can(monkeypatch: pytest.MonkeyP
             play.learn()
         play.decide("d")
         assert set(where) == {"postserve-learner"}  # before the stop, which learns the rest in this thread
+
+
+def test_a_model_that_cannot_answer_is_served_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is for those who ask; the learner goes on."""
+
+    def fails(*asked: Any) -> None:
+        raise ArithmeticError
+
+    with playing(experiment(), MemoryStore()) as play:
+        play.decide("a")
+        monkeypatch.setattr(PoLinUCB, "propensities", fails)
+        play.done(play.engine.follow("a", Z))
+        play.learn()
 
 
 def test_a_rebuild_says_where_it_differs() -> None:

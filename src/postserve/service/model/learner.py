@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 
-from postserve.errors import PostserveError
 from postserve.service.log.events import ArmAdded, ArmRetired, Event, Logged, Promoted, Snapshot
 from postserve.service.log.rounds import Round, round_of
 from postserve.service.log.stores import BASE, Saved, Store, StoreError
@@ -237,7 +236,7 @@ class Learner:
 @giving_way()
 def _ask_once(model: Model) -> None:
     """Let a policy compute here what it computes when it is first asked, so that no answer waits for it."""
-    with suppress(PostserveError):  # those who ask will hear of it
+    with suppress(Exception):  # those who ask will hear of it
         model.policy.propensities(np.zeros(model.policy.dim_x))
 
 
