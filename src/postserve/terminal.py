@@ -51,7 +51,7 @@ def _message(error: Exception) -> str:
         return str(error)
     text = f"{error.strerror}: {error.filename}" if error.filename is not None else str(error)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return f"{text}, wanted more room; finished cells are kept" if full else text
+    return f"{text}, wanted more room; what is finished is kept" if full else text
 
 
 def _interrupt_again(ended: threading.Event, lost: Any) -> None:

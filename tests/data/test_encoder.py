@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postserve import Encoder, InvalidInput, PoLinUCB, RidgeMap, from_frame, load, replay
@@ -78,8 +78,23 @@ def test_truth_values_may_come_as_1_and_0() -> None:
         assert (encodes({"member": yes})[0], encodes({"member": no})[0]) == (1.0, 0.0)
         np.testing.assert_array_equal(encodes.table({"member": [yes, no]})[:, 0], [1.0, 0.0])
     assert encodes({"member": 2})[0] == encodes({"member": None})[0] == 0.5
-    of_texts = Encoder.fit({"grade": ["1", "2"]}, ["grade"], categories=["grade"])
-    assert of_texts({"grade": True})[0] == 0.5  # a value that was never seen
+    of_texts = Encoder.fit({"grade": ["1", "0"]}, ["grade"], categories=["grade"])
+    assert of_texts({"grade": True})[0] == 1.0
+    of_grades = Encoder.fit({"grade": ["1", "2"]}, ["grade"], categories=["grade"])
+    assert of_grades({"grade": True})[0] == 0.5  # a value that was never seen
+
+
+MIXED = [True, 0, False, 1, 1.0, "1", "True", Decimal("1.0"), Decimal(1), np.int64(1), np.True_, None, "a"]
+VALUES = st.lists(st.sampled_from(MIXED), min_size=1)
+
+
+@given(VALUES, VALUES)
+@example([True, 1, "a"], [True, 1.0])
+def test_equal_values_are_encoded_alike_in_tables_and_rows(fitted: list[Any], asked: list[Any]) -> None:
+    """In Python True is 1, and Decimal cannot be compared with all of numpy's numbers."""
+    encodes = Encoder.fit({"c": fitted}, ["c"], categories=["c"], gaps="impute")
+    rows = [encodes({"c": value}) for value in asked]
+    np.testing.assert_array_equal(encodes.table({"c": asked}), rows)
 
 
 def test_gaps_are_refused_unless_imputed() -> None:

@@ -79,9 +79,10 @@ def test_texts_and_numbers_are_no_times(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["reward", "propensity"])
-def test_texts_are_no_numbers(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"column '{name}' has type String, wanted numbers: pl.col"):
-        DecisionLog.of({**table(), name: ["0.5"] * 59 + ["n/a"]})
+@pytest.mark.parametrize("values", [["0.5"] * 59 + ["n/a"], [START] * 60, [timedelta(days=1)] * 60])
+def test_texts_and_times_are_no_numbers(name: str, values: list[Any]) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{name}' has type .*, wanted numbers: pl.col"):
+        DecisionLog.of({**table(), name: values})
 
 
 def test_a_column_of_several_types_is_named() -> None:

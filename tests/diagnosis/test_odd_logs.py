@@ -13,6 +13,7 @@ from benchmarks import diagnosis as known
 
 from postserve import DecisionLog, LoggedRounds, diagnose
 from postserve.diagnosis import gains, objections, pictures
+from postserve.diagnosis.predicting import forest, held_out
 from postserve.diagnosis.questions import lateness
 from postserve.diagnosis.sample import Sample, take_sample
 from postserve.errors import InvalidInput
@@ -177,6 +178,14 @@ def test_numbers_whose_squares_are_lost_are_refused(part: str, name: str) -> Non
     tiny = 1e-150 * getattr(log_of(), part)
     with pytest.raises(InvalidInput, match=rf"column '{name}' varies by \d.*e-1\d\d, wanted a constant"):
         diagnose(log_of(**{part: tiny}))
+
+
+@pytest.mark.parametrize(("times", "plus"), [(1.0, 1e9), (1e47, 0.0), (1e-47, 0.0)])
+def test_a_forest_sees_steps_in_any_units(times: float, plus: float) -> None:
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    steps = np.sign(x[:, 0] * x[:, 1])
+    predicted = held_out(forest, times * x + plus, steps[:, None])
+    assert np.mean(predicted < 1.0) > 0.9  # squared errors, of a column whose variance is 1
 
 
 def test_truth_values_are_what_they_are() -> None:

@@ -1,5 +1,6 @@
 """`postserve evaluate`: saved policies on a log in files."""
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from postserve import LinUCB, PoLinUCB, RandomPolicy, RidgeMap, compare, fit_log
@@ -70,6 +72,21 @@ def test_without_matplotlib_only_the_picture_is_missing(
     assert "not drawn: " in result.output
     assert "wanted: pip install 'postserve[experiments]'" in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["evaluation.json"]
+
+
+def test_a_picture_that_is_not_finished_replaces_none(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evaluation.png").write_bytes(b"the last one")
+
+    def fails(made: Figure, file: Any, **options: Any) -> None:
+        with open(file, "wb") if isinstance(file, Path) else file as target:
+            target.write(b"the beginning")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fails)
+    assert run(folder, "--policy", str(folder / "ours.npz"), "--out", str(tmp_path)).exit_code == 2
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"the last one"]
 
 
 def test_the_values_are_those_of_compare(folder: Path, tmp_path: Path) -> None:

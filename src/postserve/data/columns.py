@@ -23,6 +23,8 @@ Column = npt.NDArray[Any]
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")
 """Texts that count as missing in a CSV file."""
 KIND_OF_NUMBERS = "biuf"
+MOST_DIGITS = 300
+"""Of whole numbers that are written out, whatever type they came in; no float has more than 309."""
 NUMBER = (Real, Decimal, np.bool_)  # as most of numpy's are, but not its complex ones
 
 
@@ -168,8 +170,10 @@ def is_gap(value: Any) -> bool:
 
 def level_name(value: Any) -> str:
     """A category, or an arm, as text; a whole number has no decimal point, whatever type it came in."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
+    if isinstance(value, float | np.floating):
+        return str(int(value)) if float(value).is_integer() else str(value)
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < MOST_DIGITS:
+        return str(int(value)) if value == int(value) else str(value)
     return str(value)
 
 
@@ -218,7 +222,8 @@ def _array_of_list(name: str, column: Any) -> Column:
     if isinstance(column, str | bytes | Mapping | Set) or not isinstance(column, Iterable):
         raise InvalidInput(f"column {name!r} is {column!r:.60}, wanted one value per row")
     listed = list(column)
-    if {type(value) for value in listed} <= {int, float, bool}:
+    there = {type(value) for value in listed}
+    if there <= {int, float} or there == {bool}:  # numpy would make numbers of truth values among numbers
         too_large = any(type(value) is int and abs(value) >= 2**63 for value in listed)
         return np.asarray(listed, dtype=object if too_large else None)
     objects = np.empty(len(listed), dtype=object)

@@ -30,8 +30,8 @@ Gaps: TypeAlias = Literal["raise", "impute"]
 REFUSED, FILLED, FLAGGED = "refused", "filled", "flagged"
 """What becomes of a gap: an error, the column's mean, or the mean and a 1 in a column of its own."""
 GAPS = (REFUSED, FILLED, FLAGGED)
-TRUTH = {"True": "True", "true": "True", "1": "True", "False": "False", "false": "False", "0": "False"}
-"""How truth values are called elsewhere; so they are understood where a column had nothing else."""
+YES, NO = ("True", "true", "1"), ("False", "false", "0")
+"""How truth values are written; where a column had nothing else, all of these are understood."""
 
 
 class Number:
@@ -70,26 +70,26 @@ class Category:
         self.names = [*(f"{name}={level}" for level in levels[shown]), *marks]
         """What it is encoded as."""
         self._known = {level: [*(float(level == each) for each in levels[shown]), *mark] for level in levels}
-        if set(levels) <= set(TRUTH.values()):
-            self._known |= {name: self._known[level] for name, level in TRUTH.items() if level in levels}
+        if set(levels) <= {*YES, *NO}:
+            for names in (YES, NO):
+                said = [self._known[level] for level in levels if level in names]
+                self._known |= dict.fromkeys(names, said[0]) if len(said) == 1 else {}
         self._unknown = [*shares[shown], *mark]
         self._missing = [*shares[shown], *([1.0] if mark else [])]
 
     def one(self, value: Any) -> list[float]:
         """One value, encoded."""
-        if type(value) is str and value:  # the common case
-            return self._known.get(value, self._unknown)
-        if is_gap(value):
-            if self.gaps == REFUSED:
-                _refuse_gap(self.name, "a category")
-            return self._missing
-        return self._known.get(level_name(value), self._unknown)
+        if level := _level(value):
+            return self._known.get(level, self._unknown)
+        if self.gaps == REFUSED:
+            _refuse_gap(self.name, "a category")
+        return self._missing
 
     def many(self, title: str, column: Column, rows: IntArray) -> FloatArray:
         """These rows of a table's column, encoded."""
-        values = categories_of(title, column, rows)
-        each = {value: self.one(value) for value in set(values)}
-        return np.array([each[value] for value in values], dtype=np.float64).reshape(len(values), -1)
+        levels = [_level(value) for value in categories_of(title, column, rows)]
+        each = {level: self.one(level) for level in set(levels)}
+        return np.array([each[level] for level in levels], dtype=np.float64).reshape(len(levels), -1)
 
 
 class Encoder(Persistent):
@@ -238,6 +238,13 @@ class Encoder(Persistent):
         return [column.name for column in self._columns if column.gaps == REFUSED]
 
 
+def _level(value: Any) -> str:
+    """The name of a category, empty for a gap: 1 and True are equal, but they are not the same category."""
+    if type(value) is str:  # the common case
+        return value
+    return "" if is_gap(value) else level_name(value)
+
+
 def _refuse_gap(name: str, wanted: str) -> None:
     raise InvalidInput(f"column {name!r} has no value, wanted {wanted}; or an encoder that imputes")
 
@@ -262,11 +269,10 @@ def _fitted(title: str, column: Column, rows: IntArray, category: bool, gaps: Ga
         there = found[~np.isnan(found)]
         mean = float(there.mean()) if len(there) else 0.0
         return mean, _gaps(gaps, len(there) < len(found))
-    values = categories_of(title, column, rows)
-    counts = Counter(level_name(value) for value in values if not is_gap(value))
-    seen = counts.total()
-    levels = sorted(counts)
-    return levels, [counts[level] / seen for level in levels], _gaps(gaps, seen < len(values))
+    counts = Counter(map(_level, categories_of(title, column, rows)))
+    lost = counts.pop("", 0)
+    seen, levels = counts.total(), sorted(counts)
+    return levels, [counts[level] / seen for level in levels], _gaps(gaps, lost > 0)
 
 
 def _gaps(gaps: Gaps, had_some: bool) -> str:

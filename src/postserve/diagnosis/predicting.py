@@ -116,10 +116,15 @@ def line() -> Any:
 
 
 def forest() -> Any:
-    """A forest, which finds steps and products that no line has."""
-    from sklearn.ensemble import RandomForestRegressor
+    """A forest, which finds steps and products that no line has.
 
-    return RandomForestRegressor(40, min_samples_leaf=0.01, random_state=0)
+    It keeps seven digits of each number, so that columns must be standardised here, too.
+    """
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), RandomForestRegressor(40, min_samples_leaf=0.01, random_state=0))
 
 
 def fold_of(n: int) -> IntArray:

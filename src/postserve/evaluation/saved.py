@@ -1,5 +1,6 @@
 """Saved policies, compared on a log in files: the command `postserve evaluate`."""
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,14 +58,15 @@ def evaluate_and_show(
         "policies": {name: _numbers(each) for name, each in found.evaluations.items()},
         "differences": {name: _numbers(each) for name, each in found.differences.items()},
     }
-    write_together(out, {"evaluation.json": json.dumps(content, indent=1).encode()})
+    files = {"evaluation.json": json.dumps(content, indent=1).encode()}
     try:
-        found.forest(out / "evaluation.png")
+        picture = io.BytesIO()
+        found.forest(picture)
+        files["evaluation.png"] = picture.getvalue()
     except ModuleNotFoundError as missing:
         say(f"not drawn: {missing}")
-        say(f"written: {out / 'evaluation.json'}")
-    else:
-        say(f"written: {out / 'evaluation.json'}, {out / 'evaluation.png'}")
+    write_together(out, files)
+    say(f"written: {', '.join(str(out / name) for name in files)}")
 
 
 def _common(policies: dict[str, Any], side: str) -> Encoder | None:

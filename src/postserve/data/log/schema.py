@@ -66,7 +66,7 @@ def in_schema(frame: Any) -> Any:
         if not (kind.is_numeric() or kind in (pl.Boolean, pl.String, pl.Null) or kind == pl.Categorical):
             raise InvalidInput(f"column {name!r} has type {kind}, wanted numbers, texts or truth values")
     for name in ("propensity", "reward"):
-        if there[name] in (pl.String, pl.Categorical, pl.Enum, pl.Object):
+        if not (there[name].is_numeric() or there[name] in (pl.Boolean, pl.Null)):
             hint = f"pl.col({name!r}).cast(pl.Float64, strict=False) makes null of what is none"
             raise InvalidInput(f"column {name!r} has type {there[name]}, wanted numbers: {hint}")
     for name in MOMENTS:
