@@ -469,7 +469,7 @@ def test_tables_and_forest(tmp_path: Path) -> None:
 
 def test_few_effective_rounds_are_told_where_intervals_need_more() -> None:
     few, enough = LOG.take(np.arange(60)), WORLD.log(2000, np.random.default_rng(3))
-    line = "fewer than {} effective rounds (RandomPolicy): {} intervals hold too rarely"
+    line = "fewer than {} effective rounds (RandomPolicy): {} intervals may hold too rarely"
     for kind in ("normal", "bootstrap"):
         found = evaluate(RandomPolicy(3), few, estimator="ips", interval=untyped(kind))
         assert str(found).splitlines()[-1] == line.format(90, kind)
